@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Atomic words, the order in the name of each operation.
+ *
+ * Every word that two threads or two processes touch has one of the types
+ * below and is reached only through these functions; C11's own calls, whose
+ * default order is easily forgotten, stay inside this file. A word in a
+ * segment is naturally aligned and lock free (asserted), so the operations
+ * work between processes.
+ *
+ * The call site says what a release publishes and which acquire it pairs
+ * with, by label.
+ */
+#ifndef RNIC_ATOMIC_H
+#define RNIC_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+	_Atomic uint32_t v;	/* reached through rnic_*32_* only */
+} rnic_a32;
+
+typedef struct {
+	_Atomic uint64_t v;	/* reached through rnic_*64_* only */
+} rnic_a64;
+
+typedef struct {
+	_Atomic(void *) v;	/* in-process pointer, rnic_ptr_* only */
+} rnic_aptr;
+
+_Static_assert(sizeof(rnic_a32) == 4, "plain 32-bit word");
+_Static_assert(sizeof(rnic_a64) == 8, "plain 64-bit word");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "32-bit words must be lock free");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit words must be lock free");
+
+/* Loads @a; orders nothing. The caller says why that is enough. */
+static inline uint32_t rnic_load32_relaxed(const rnic_a32 *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_relaxed);
+}
+
+/* Loads @a; what its release published is visible after it. */
+static inline uint32_t rnic_load32_acquire(const rnic_a32 *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_acquire);
+}
+
+/* Stores @x to @a; orders nothing. */
+static inline void rnic_store32_relaxed(rnic_a32 *a, uint32_t x)
+{
+	atomic_store_explicit(&a->v, x, memory_order_relaxed);
+}
+
+/* Stores @x to @a after everything before it. */
+static inline void rnic_store32_release(rnic_a32 *a, uint32_t x)
+{
+	atomic_store_explicit(&a->v, x, memory_order_release);
+}
+
+/* Exchanges @a for @x with acquire and release order; returns the old value. */
+static inline uint32_t rnic_xchg32_acqrel(rnic_a32 *a, uint32_t x)
+{
+	return atomic_exchange_explicit(&a->v, x, memory_order_acq_rel);
+}
+
+/* Takes @a from 0 to 1 with acquire order; true if this caller did it. */
+static inline bool rnic_trylock32_acquire(rnic_a32 *a)
+{
+	uint32_t zero = 0;
+
+	return atomic_compare_exchange_strong_explicit(
+		&a->v, &zero, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+/* Adds @x to @a, unordered; returns the value before. */
+static inline uint32_t rnic_add32_relaxed(rnic_a32 *a, uint32_t x)
+{
+	return atomic_fetch_add_explicit(&a->v, x, memory_order_relaxed);
+}
+
+/* Adds @x to @a with acquire and release order; returns the value before. */
+static inline uint32_t rnic_add32_acqrel(rnic_a32 *a, uint32_t x)
+{
+	return atomic_fetch_add_explicit(&a->v, x, memory_order_acq_rel);
+}
+
+/* Subtracts @x with acquire and release order; returns the value before. */
+static inline uint32_t rnic_sub32_acqrel(rnic_a32 *a, uint32_t x)
+{
+	return atomic_fetch_sub_explicit(&a->v, x, memory_order_acq_rel);
+}
+
+/* Loads @a; orders nothing. */
+static inline uint64_t rnic_load64_relaxed(const rnic_a64 *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_relaxed);
+}
+
+/* Loads @a; what its release published is visible after it. */
+static inline uint64_t rnic_load64_acquire(const rnic_a64 *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_acquire);
+}
+
+/* Stores @x to @a; orders nothing. */
+static inline void rnic_store64_relaxed(rnic_a64 *a, uint64_t x)
+{
+	atomic_store_explicit(&a->v, x, memory_order_relaxed);
+}
+
+/* Stores @x to @a after everything before it. */
+static inline void rnic_store64_release(rnic_a64 *a, uint64_t x)
+{
+	atomic_store_explicit(&a->v, x, memory_order_release);
+}
+
+/* Sets @bits in @a; a full barrier. Returns the value before. */
+static inline uint64_t rnic_or64_seqcst(rnic_a64 *a, uint64_t bits)
+{
+	return atomic_fetch_or_explicit(&a->v, bits, memory_order_seq_cst);
+}
+
+/* Exchanges @a for @x; a full barrier. Returns the value before. */
+static inline uint64_t rnic_xchg64_seqcst(rnic_a64 *a, uint64_t x)
+{
+	return atomic_exchange_explicit(&a->v, x, memory_order_seq_cst);
+}
+
+/* Adds @x to @a, unordered; returns the value before. */
+static inline uint64_t rnic_add64_relaxed(rnic_a64 *a, uint64_t x)
+{
+	return atomic_fetch_add_explicit(&a->v, x, memory_order_relaxed);
+}
+
+/*
+ * Replaces @a by @x if it holds @old; a full barrier when it does.
+ * Returns true on success.
+ */
+static inline bool rnic_cas64_seqcst(rnic_a64 *a, uint64_t old, uint64_t x)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&a->v, &old, x, memory_order_seq_cst, memory_order_relaxed);
+}
+
+/*
+ * Adds @x to a counter that only one thread at a time writes and that others
+ * read as statistics: a load and a store, no locked instruction.
+ */
+static inline void rnic_count64(rnic_a64 *a, uint64_t x)
+{
+	rnic_store64_relaxed(a, rnic_load64_relaxed(a) + x);
+}
+
+/* Loads the pointer; what its release published is visible after it. */
+static inline void *rnic_ptr_load_acquire(const rnic_aptr *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_acquire);
+}
+
+/* Loads the pointer; orders nothing (the caller holds the writers' lock). */
+static inline void *rnic_ptr_load_relaxed(const rnic_aptr *a)
+{
+	return atomic_load_explicit(&a->v, memory_order_relaxed);
+}
+
+/* Publishes the pointer after everything before it. */
+static inline void rnic_ptr_store_release(rnic_aptr *a, void *p)
+{
+	atomic_store_explicit(&a->v, p, memory_order_release);
+}
+
+/* Keeps the compiler, not the CPU, from moving accesses across it. */
+static inline void rnic_compiler_barrier(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Full fence: every access before it is before every access after it. */
+static inline void rnic_fence_full(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Tells the CPU that this is a spin loop. */
+static inline void rnic_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+#endif /* RNIC_ATOMIC_H */

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * The shared memory of a device: everything another process sees.
+ *
+ * A device (one libfabric domain) owns three sparse, sealed memfds:
+ *
+ *   tables   header, counters, key caches, MPT, user-key index, MTT pages;
+ *            written by the owner alone (the seal enforces it), peers map
+ *            read-only
+ *   mailbox  endpoint heads (descriptor, doorbell, lane directory) and lanes;
+ *            peers map single heads and single lanes read-write
+ *   arena    per endpoint the chunk pool and the inject heap, then the
+ *            device's memory for users; written by the owner (and, by RMA,
+ *            by peers), mapped by peers in windows
+ *
+ * Nothing here is a pointer: offsets, indices and sequence numbers only.
+ * Whatever a peer wrote is loaded once into a local, bounded, then used
+ * (contract L3). doc/design.md has the table of every word: writer, readers,
+ * order, and what happens if the writer dies there.
+ */
+#ifndef RNIC_LAYOUT_H
+#define RNIC_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shm/atomic.h"
+
+enum {
+	RNIC_LINE = 64,			/* cache line, bytes */
+	RNIC_PAGE = 4096,		/* small page, bytes */
+
+	RNIC_VERSION = 1,		/* of everything in this file */
+	RNIC_EP_MAX = 256,		/* endpoint places of a device */
+	RNIC_LANE_MAX = 4096,		/* lanes into one endpoint */
+	RNIC_LANE_LINES = 64,		/* descriptors in a lane's ring */
+	RNIC_RING_BYTES = 8192,		/* a lane's byte ring */
+	RNIC_RING_MSG_MAX = 1024,	/* largest payload in the byte ring */
+	RNIC_INLINE_MAX = 40,		/* payload inside a descriptor */
+	RNIC_RET_ENTRIES = 32,		/* entries of a lane's return ring */
+	RNIC_FILTER_BITS = 512,		/* announce line, bits */
+	RNIC_MTT_FANOUT = 512,		/* entries of an MTT page */
+	RNIC_CTX_PER_EP = 2,		/* execution contexts: caller, agent */
+
+	RNIC_POOL_SMALL = 2048,		/* small chunk, bytes */
+	RNIC_POOL_LARGE = 8192,		/* large chunk, bytes */
+};
+
+#define RNIC_MAGIC_TABLES	UINT64_C(0x7461627072687368)
+#define RNIC_MAGIC_MAILBOX	UINT64_C(0x6c69616d72687368)
+#define RNIC_MAGIC_ADDR		UINT32_C(0x6d726873)
+
+/* Sizes and places inside the mailbox, in bytes. */
+#define RNIC_LANE_SIZE		UINT64_C(16384)
+#define RNIC_HEAD_SIZE		UINT64_C(65536)
+#define RNIC_EP_STRIDE		(RNIC_HEAD_SIZE + RNIC_LANE_MAX * RNIC_LANE_SIZE)
+#define RNIC_MAILBOX_EP0	UINT64_C(65536)
+
+/* Sizes and places inside the arena, in bytes. */
+#define RNIC_ARENA_EP_STRIDE	(UINT64_C(1) << 30)
+#define RNIC_POOL_MAX		(UINT64_C(16) << 20)
+#define RNIC_HEAP_OFF		RNIC_POOL_MAX
+#define RNIC_HEAP_MAX		(RNIC_ARENA_EP_STRIDE - RNIC_HEAP_OFF)
+#define RNIC_ARENA_USER		(RNIC_EP_MAX * RNIC_ARENA_EP_STRIDE)
+
+/* What rnic_addr.kind says. */
+enum rnic_addr_kind {
+	RNIC_ADDR_ENDPOINT = 1,	/* names one endpoint of one device */
+	RNIC_ADDR_SERVICE = 2,	/* names a service; resolved at first use */
+};
+
+/*
+ * The name of an endpoint, as fi_getname() returns it: fixed size, so that
+ * clients can exchange a blob of them. Written by the owner, copied about by
+ * anybody, trusted by nobody: attach checks each field against the kernel
+ * and the device's header.
+ */
+struct rnic_addr {
+	uint32_t magic;		/* RNIC_MAGIC_ADDR */
+	uint8_t version;	/* RNIC_VERSION */
+	uint8_t kind;		/* enum rnic_addr_kind */
+	uint16_t ep;		/* endpoint place, below RNIC_EP_MAX */
+	uint32_t uid;		/* effective user of the owner */
+	uint32_t pid;		/* in the owner's pid namespace */
+	union {
+		struct {
+			uint32_t ep_gen;	/* incarnation of the place */
+			uint32_t tables_fd;	/* descriptor in the owner */
+			uint64_t incarnation;	/* random, names the socket */
+			uint64_t identity;	/* hash: start time, stack */
+			uint64_t ns;		/* hash: namespaces, boot */
+			uint64_t dev;		/* st_dev of the tables */
+			uint64_t ino;		/* st_ino of the tables */
+		};
+		char service[48];	/* RNIC_ADDR_SERVICE: NUL padded */
+	};
+};
+_Static_assert(sizeof(struct rnic_addr) == 64, "fixed size of names");
+
+/* ------------------------------------------------------------------ */
+/* tables: written by the owner only                                    */
+
+enum rnic_feature {
+	RNIC_FEAT_MEMBARRIER = 1u << 0,	/* owner can fence its senders */
+};
+
+/*
+ * First page of the tables. Complete before the first address of the device
+ * is handed out, constant afterwards.
+ */
+struct rnic_header {
+	uint64_t magic;		/* RNIC_MAGIC_TABLES, stored last */
+	uint32_t version;	/* RNIC_VERSION */
+	uint32_t features;	/* enum rnic_feature bits */
+	uint64_t incarnation;	/* same as in the address */
+	uint64_t identity;	/* same as in the address */
+	uint64_t ns;		/* same as in the address */
+	uint32_t pid;		/* of the owner, in its namespace */
+	uint32_t uid;		/* effective user of the owner */
+	int32_t mailbox_fd;	/* descriptor number in the owner */
+	int32_t arena_fd;	/* descriptor number in the owner */
+	uint64_t mailbox_ino;	/* st_ino of the mailbox */
+	uint64_t arena_ino;	/* st_ino of the arena */
+	uint64_t tables_size;	/* bytes */
+	uint64_t mailbox_size;	/* bytes */
+	uint64_t arena_size;	/* bytes */
+	uint64_t stats_off;	/* struct rnic_stats, RNIC_EP_MAX of them */
+	uint64_t cache_off;	/* key caches, one per execution context */
+	uint64_t cache_stride;	/* bytes between key caches */
+	uint64_t mpt_off;	/* struct rnic_mpt */
+	uint64_t mpt_slots;	/* number of MPT slots */
+	uint64_t index_off[2];	/* user-key index, two generations */
+	uint64_t index_slots;	/* entries of each */
+	uint64_t mtt_off;	/* struct rnic_mtt_page */
+	uint64_t mtt_pages;	/* number of MTT pages */
+	uint32_t lane_lines;	/* RNIC_LANE_LINES of this device */
+	uint32_t ring_bytes;	/* RNIC_RING_BYTES of this device */
+	uint64_t pool_bytes;	/* chunk pool of each endpoint */
+	uint64_t heap_bytes;	/* inject heap of each endpoint */
+	uint64_t pool_large_off;	/* first large chunk in the pool */
+};
+_Static_assert(sizeof(struct rnic_header) <= RNIC_PAGE, "one page");
+
+/*
+ * Counters of one endpoint place: written under the endpoint's lock, read by
+ * anybody as statistics. The order of the first group is that of
+ * enum fi_shrimp_path.
+ */
+struct rnic_stats {
+	rnic_a64 tx_msgs[8];	/* published messages, by path */
+	rnic_a64 tx_bytes[8];	/* their payload bytes */
+	rnic_a64 rx_msgs[8];	/* received messages, by path */
+	rnic_a64 rx_bytes[8];	/* their payload bytes */
+	rnic_a64 unexpected;	/* arrived before their receive */
+	rnic_a64 held;		/* published with the payload kept */
+	rnic_a64 queued;	/* sends that waited for lane room */
+	rnic_a64 eagain;	/* sends refused */
+	rnic_a64 peers;		/* lanes claimed towards peers */
+	rnic_a64 resets;	/* peers found dead or closed */
+	rnic_a64 dropped;	/* messages lost with a dead peer */
+	rnic_a64 doorbells;	/* doorbells rung */
+	rnic_a64 wakeups;	/* pipe writes to sleeping peers */
+	rnic_a64 sleeps;	/* times this endpoint slept */
+	rnic_a64 attach_proc;	/* peers attached through /proc */
+	rnic_a64 attach_socket;	/* peers attached over the socket */
+	rnic_a64 spare[20];	/* for the counters of RMA and atomics */
+};
+_Static_assert(sizeof(struct rnic_stats) == 512, "eight lines");
+
+/*
+ * One memory region, one line. @version is odd while the slot is invalid,
+ * never reset, and bumped at every publication, invalidation or change of
+ * translation; a cached translation is valid only against the whole word.
+ */
+struct rnic_mpt {
+	rnic_a64 version;	/* odd = invalid; stored last, release */
+	rnic_a64 key;		/* the key as the user sees it */
+	rnic_a64 va;		/* first virtual address */
+	rnic_a64 length;	/* bytes */
+	rnic_a64 mtt;		/* root of the translation, depth in bits 0-1 */
+	rnic_a64 rights;	/* access bits, event mask, internal bit */
+	rnic_a64 parent;	/* window: slot and version of its region */
+	rnic_a64 binding;	/* number of the current binding */
+};
+_Static_assert(sizeof(struct rnic_mpt) == RNIC_LINE, "one line");
+
+/* One page of the translation radix; entry: valid, kind, space, page. */
+struct rnic_mtt_page {
+	rnic_a64 entry[RNIC_MTT_FANOUT];	/* stored with release */
+};
+_Static_assert(sizeof(struct rnic_mtt_page) == RNIC_PAGE, "one page");
+
+/* Entry of the user-key index: open addressing, deletes leave tombstones. */
+struct rnic_key_entry {
+	rnic_a64 key;		/* user key */
+	rnic_a64 slot;		/* MPT slot + 1; 0 free, ~0 deleted */
+};
+
+/* ------------------------------------------------------------------ */
+/* mailbox                                                               */
+
+/* First page of the mailbox; written by the owner, constant. */
+struct rnic_mailbox_header {
+	uint64_t magic;		/* RNIC_MAGIC_MAILBOX */
+	uint64_t incarnation;	/* same as in the tables */
+};
+
+enum rnic_ep_state {
+	RNIC_EP_FREE = 0,	/* place not in use */
+	RNIC_EP_OPEN = 1,	/* lanes may be claimed */
+	RNIC_EP_CLOSED = 2,	/* no new lanes; senders get reset errors */
+};
+
+/*
+ * Head of an endpoint place: one page, then the lane directory.
+ * Grouped by writer, a line or more each.
+ */
+struct rnic_ep_head {
+	/* written by the owner; read at attach, at claim, after ringing */
+	union {
+		struct {
+			rnic_a64 state;		/* gen << 32 | rnic_ep_state */
+			rnic_a32 pipe_fd;	/* wake pipe, write end */
+			rnic_a32 event_mask;	/* remote events wanted (RMA) */
+		};
+		char owner_line[RNIC_LINE];	/* pads the group */
+	};
+	/* written by the owner; read by whoever rang a doorbell */
+	union {
+		rnic_a32 sleeping;		/* 1: write a byte to the pipe */
+		char sleep_line[RNIC_LINE];	/* pads the group */
+	};
+	/* many writers: peers OR bits in, the owner exchanges for 0 */
+	union {
+		struct {
+			rnic_a64 bell;		/* a bit per word below */
+			rnic_a64 ret_bell;	/* bit 0: return lines changed */
+		};
+		char bell_line[RNIC_LINE];	/* pads the group */
+	};
+	rnic_a64 lane_bell[RNIC_LANE_MAX / 64];	/* a bit per lane */
+	char pad[RNIC_PAGE - 3 * RNIC_LINE - RNIC_LANE_MAX / 8]; /* to a page */
+	/*
+	 * Lane directory. 0: free. Otherwise the claim of one sender, see
+	 * rnic_claim_make(): set by CAS by the sender, back to 0 by the owner.
+	 */
+	rnic_a64 claim[RNIC_LANE_MAX];
+};
+_Static_assert(offsetof(struct rnic_ep_head, claim) == RNIC_PAGE, "page two");
+_Static_assert(sizeof(struct rnic_ep_head) <= RNIC_HEAD_SIZE, "fits");
+
+enum rnic_tx_state {
+	RNIC_TX_NONE = 0,	/* claimed, not yet in use */
+	RNIC_TX_LIVE = 1,	/* name written, descriptors may follow */
+	RNIC_TX_CLOSED = 2,	/* sender is done; owner frees when drained */
+};
+
+/* What a descriptor is. */
+enum rnic_desc_kind {
+	RNIC_DESC_NONE = 0,
+	RNIC_DESC_INLINE,	/* whole message, payload in the descriptor */
+	RNIC_DESC_RING,		/* whole message, payload in the byte ring */
+	RNIC_DESC_CHUNK,	/* whole message, payload in one chunk */
+	RNIC_DESC_FIRST,	/* first chunk of a message of several */
+	RNIC_DESC_NEXT,		/* next chunk of the message under way */
+	RNIC_DESC_HELD,		/* payload stays in the sender's buffer */
+	RNIC_DESC_HEAP,		/* payload lies in the sender's inject heap */
+	RNIC_DESC_DATA,		/* a chunk of a held message, as requested */
+	RNIC_DESC_KINDS
+};
+
+enum rnic_desc_flag {
+	RNIC_DESC_TAGGED = 1u << 0,	/* tag matching, else plain message */
+	RNIC_DESC_CQ_DATA = 1u << 1,	/* data is remote CQ data */
+	RNIC_DESC_ACK_DONE = 1u << 2,	/* answer when whole at the receiver */
+	RNIC_DESC_ACK_MATCH = 1u << 3,	/* answer when matched */
+};
+
+/*
+ * A descriptor: one line, written by the sender. @head is stored last, with
+ * release; a position is valid when its low 32 bits are the expected
+ * sequence number. A position only ever holds descriptors.
+ */
+struct rnic_desc {
+	rnic_a64 head;		/* seq | kind << 32 | flags << 40 | len << 48 */
+	uint64_t tag;		/* DATA: id of the receive */
+	uint64_t data;		/* remote CQ data; DATA: byte offset */
+	union {
+		uint8_t payload[RNIC_INLINE_MAX];	/* INLINE */
+		struct {
+			uint64_t total;		/* bytes of the message */
+			uint32_t chunk;		/* chunk number in the pool */
+			uint32_t chunk_len;	/* bytes used in it */
+			uint64_t op;		/* sender's name of the op */
+			uint64_t heap_off;	/* HEAP: place in the heap */
+			uint64_t va;		/* HELD: sender's address */
+		};
+	};
+};
+_Static_assert(sizeof(struct rnic_desc) == RNIC_LINE, "one line");
+
+/* What a return entry says about an operation of the sender. */
+enum rnic_ret_code {
+	RNIC_RET_NONE = 0,
+	RNIC_RET_GO,		/* send len bytes as DATA to receive @rx */
+	RNIC_RET_DONE,		/* finished at the receiver, success */
+	RNIC_RET_RESET,		/* the receiver closed without taking it */
+};
+
+/* An entry of the return ring, written by the receiver, head last. */
+struct rnic_ret {
+	rnic_a64 head;		/* seq | code << 32 */
+	uint64_t op;		/* the sender's name of the operation */
+	uint64_t rx;		/* GO: name of the receive */
+	uint64_t len;		/* GO: bytes wanted */
+};
+_Static_assert(sizeof(struct rnic_ret) == 32, "two to a line");
+
+/*
+ * A lane: one sender endpoint to one receiver endpoint, in the receiver's
+ * mailbox. Four pages, touched only once claimed.
+ */
+struct rnic_lane {
+	/* written by the sender once, before RNIC_TX_LIVE */
+	struct rnic_addr sender;	/* the sender's name */
+	/* written by the sender, seldom */
+	union {
+		struct {
+			rnic_a32 tx_state;	/* enum rnic_tx_state */
+			rnic_a32 tx_parked;	/* ring ret_bell on answers */
+		};
+		char tx_line[RNIC_LINE];	/* pads the group */
+	};
+	/* written by the sender */
+	union {
+		rnic_a32 ret_taken;		/* return entries consumed */
+		char taken_line[RNIC_LINE];	/* pads the group */
+	};
+	/* reader slot: written by the sender's execution contexts */
+	union {
+		rnic_a64 reader_seq[RNIC_CTX_PER_EP];	/* odd = inside */
+		char reader_line[RNIC_CTX_PER_EP][RNIC_LINE]; /* a line each */
+	};
+	/* announce lines, one per execution context of the sender */
+	rnic_a64 announce[RNIC_CTX_PER_EP][RNIC_FILTER_BITS / 64];
+	/* written by the receiver: credits */
+	union {
+		struct {
+			rnic_a32 desc_taken;	/* descriptors consumed */
+			rnic_a32 bytes_taken;	/* byte ring, bytes consumed */
+			rnic_a32 ret_head;	/* answers written */
+		};
+		char credit_line[RNIC_LINE];	/* pads the group */
+	};
+	/* written by the receiver, seldom; read for every message */
+	union {
+		struct {
+			rnic_a32 hot;		/* 0: ring the doorbell */
+			rnic_a32 over_budget;	/* 1: hold what can be held */
+			rnic_a32 mapped;	/* 1: pool of sender mapped */
+			rnic_a32 rx_closed;	/* 1: receiver is gone */
+		};
+		char flag_line[RNIC_LINE];	/* pads the group */
+	};
+	char pad[1024 - 9 * RNIC_LINE];	/* to 1 KiB */
+	struct rnic_ret ret[RNIC_RET_ENTRIES];	/* written by the receiver */
+	uint8_t agent_ring[2048];		/* agent requests: the device */
+	struct rnic_desc desc[RNIC_LANE_LINES];	/* written by the sender */
+	uint8_t bytes[RNIC_RING_BYTES];		/* written by the sender */
+};
+_Static_assert(sizeof(struct rnic_lane) == RNIC_LANE_SIZE, "four pages");
+_Static_assert(offsetof(struct rnic_lane, ret) == 1024, "return ring");
+_Static_assert(offsetof(struct rnic_lane, desc) == RNIC_PAGE, "page two");
+
+/* ------------------------------------------------------------------ */
+
+/* Packs the head word of a descriptor. */
+static inline uint64_t rnic_desc_head(uint32_t seq, enum rnic_desc_kind kind,
+				      unsigned int flags, size_t len)
+{
+	return seq | (uint64_t)kind << 32 | (uint64_t)flags << 40 |
+	       (uint64_t)len << 48;
+}
+
+/* Offset in the mailbox of the head of endpoint place @ep. */
+static inline uint64_t rnic_head_off(unsigned int ep)
+{
+	return RNIC_MAILBOX_EP0 + ep * RNIC_EP_STRIDE;
+}
+
+/* Offset in the mailbox of lane @lane of endpoint place @ep. */
+static inline uint64_t rnic_lane_off(unsigned int ep, unsigned int lane)
+{
+	return rnic_head_off(ep) + RNIC_HEAD_SIZE + lane * RNIC_LANE_SIZE;
+}
+
+/*
+ * The claim word of a sender: never 0, names the process so that a claimer
+ * that died half way, exec'ed or was recycled is recognised.
+ * @pid: the sender in the owner's pid namespace, below 2^22.
+ * @identity: its start time and stack hash, of which 42 bits are kept.
+ */
+static inline uint64_t rnic_claim_make(uint32_t pid, uint64_t identity)
+{
+	return (identity << 22 | (pid & 0x3fffff)) | UINT64_C(1) << 63;
+}
+
+/* The pid in claim word @claim. */
+static inline uint32_t rnic_claim_pid(uint64_t claim)
+{
+	return claim & 0x3fffff;
+}
+
+#endif /* RNIC_LAYOUT_H */
