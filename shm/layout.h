@@ -223,6 +223,7 @@ struct rnic_ep_head {
 			rnic_a64 state;		/* gen << 32 | rnic_ep_state */
 			rnic_a32 pipe_fd;	/* wake pipe, write end */
 			rnic_a32 event_mask;	/* remote events wanted (RMA) */
+			rnic_a64 pipe_ino;	/* st_ino of that pipe */
 		};
 		char owner_line[RNIC_LINE];	/* pads the group */
 	};
@@ -239,7 +240,7 @@ struct rnic_ep_head {
 		};
 		char bell_line[RNIC_LINE];	/* pads the group */
 	};
-	rnic_a64 lane_bell[RNIC_LANE_MAX / 64];	/* a bit per lane */
+	rnic_a64 lane_bell[RNIC_LANE_MAX / 64];	/* a bit per lane, as bell */
 	char pad[RNIC_PAGE - 3 * RNIC_LINE - RNIC_LANE_MAX / 8]; /* to a page */
 	/*
 	 * Lane directory. 0: free. Otherwise the claim of one sender, see
@@ -277,25 +278,29 @@ enum rnic_desc_flag {
 	RNIC_DESC_ACK_MATCH = 1u << 3,	/* answer when matched */
 };
 
+/* What a descriptor says when it does not carry the payload itself. */
+struct rnic_desc_ext {
+	uint64_t total;		/* bytes of the whole message */
+	uint32_t chunk;		/* chunk number in the sender's pool */
+	uint32_t chunk_len;	/* bytes used in it */
+	uint64_t op;		/* the sender's name of the operation */
+	uint64_t heap_off;	/* HEAP: place in the sender's heap */
+	uint64_t va;		/* HELD: address in the sender, 0 if none */
+};
+_Static_assert(sizeof(struct rnic_desc_ext) == RNIC_INLINE_MAX, "same room");
+
 /*
  * A descriptor: one line, written by the sender. @head is stored last, with
  * release; a position is valid when its low 32 bits are the expected
- * sequence number. A position only ever holds descriptors.
+ * sequence number plus one. A position only ever holds descriptors.
  */
 struct rnic_desc {
-	rnic_a64 head;		/* seq | kind << 32 | flags << 40 | len << 48 */
-	uint64_t tag;		/* DATA: id of the receive */
-	uint64_t data;		/* remote CQ data; DATA: byte offset */
+	rnic_a64 head;		/* seq + 1 | kind << 32 | flags << 40 | len << 48 */
+	rnic_a64 tag;		/* DATA: id of the receive */
+	rnic_a64 data;		/* remote CQ data; DATA: byte offset */
 	union {
 		uint8_t payload[RNIC_INLINE_MAX];	/* INLINE */
-		struct {
-			uint64_t total;		/* bytes of the message */
-			uint32_t chunk;		/* chunk number in the pool */
-			uint32_t chunk_len;	/* bytes used in it */
-			uint64_t op;		/* sender's name of the op */
-			uint64_t heap_off;	/* HEAP: place in the heap */
-			uint64_t va;		/* HELD: sender's address */
-		};
+		struct rnic_desc_ext ext;		/* all others */
 	};
 };
 _Static_assert(sizeof(struct rnic_desc) == RNIC_LINE, "one line");
@@ -310,7 +315,7 @@ enum rnic_ret_code {
 
 /* An entry of the return ring, written by the receiver, head last. */
 struct rnic_ret {
-	rnic_a64 head;		/* seq | code << 32 */
+	rnic_a64 head;		/* code | (seq + 1) << 32 */
 	uint64_t op;		/* the sender's name of the operation */
 	uint64_t rx;		/* GO: name of the receive */
 	uint64_t len;		/* GO: bytes wanted */
@@ -350,7 +355,7 @@ struct rnic_lane {
 			rnic_a32 desc_taken;	/* descriptors consumed */
 			rnic_a32 bytes_taken;	/* byte ring, bytes consumed */
 			rnic_a32 ret_head;	/* answers written */
-		};
+		} credit;			/* by name: a hot group */
 		char credit_line[RNIC_LINE];	/* pads the group */
 	};
 	/* written by the receiver, seldom; read for every message */
@@ -360,7 +365,7 @@ struct rnic_lane {
 			rnic_a32 over_budget;	/* 1: hold what can be held */
 			rnic_a32 mapped;	/* 1: pool of sender mapped */
 			rnic_a32 rx_closed;	/* 1: receiver is gone */
-		};
+		} flag;				/* by name: a hot group */
 		char flag_line[RNIC_LINE];	/* pads the group */
 	};
 	char pad[1024 - 9 * RNIC_LINE];	/* to 1 KiB */
@@ -375,7 +380,7 @@ _Static_assert(offsetof(struct rnic_lane, desc) == RNIC_PAGE, "page two");
 
 /* ------------------------------------------------------------------ */
 
-/* Packs the head word of a descriptor. */
+/* Packs the head word of a descriptor; @seq: its sequence number plus one. */
 static inline uint64_t rnic_desc_head(uint32_t seq, enum rnic_desc_kind kind,
 				      unsigned int flags, size_t len)
 {

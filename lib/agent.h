@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * The agent: one service thread per domain, which makes progress when the
+ * application does not. Started by local events only (contract L4: never
+ * before something in this process asked for it).
+ */
+#ifndef SHRIMP_AGENT_H
+#define SHRIMP_AGENT_H
+
+#include "lib/domain.h"
+
+/*
+ * Starts the agent of @d if it does not run: an endpoint with FI_PROGRESS_AUTO
+ * was enabled. Takes d->lock. Returns 0, -FI_ENOMEM, -FI_EAGAIN (no thread).
+ */
+int shrimp_agent_start(struct shrimp_domain *d);
+
+/*
+ * Ends the agent and waits for it. No lock held. Without agent, nothing.
+ */
+void shrimp_agent_stop(struct shrimp_domain *d);
+
+/* Ends a sleep of the agent. Any thread. */
+void shrimp_agent_kick(struct shrimp_domain *d);
+
+/*
+ * Makes the agent's sleep end when @fd, of an endpoint, is readable. Closing
+ * @fd ends that. Returns 0 (also without agent) or -FI_ENOMEM.
+ */
+int shrimp_agent_watch(struct shrimp_domain *d, int fd);
+
+#endif /* SHRIMP_AGENT_H */

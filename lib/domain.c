@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Domain: opens the device, hands out objects, keeps the list of domains.
+ *
+ * Locks: process_lock (the list) -> domain.lock -> what endpoint.h says.
+ */
+#include "lib/domain.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "lib/agent.h"
+#include "lib/av.h"
+#include "lib/cntr.h"
+#include "lib/cq.h"
+#include "lib/endpoint.h"
+#include "lib/fabric.h"
+#include "lib/fork.h"
+#include "lib/info.h"
+#include "lib/poll.h"
+#include "lib/stats.h"
+
+/* Protects the list of domains of this process. */
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static CDS_LIST_HEAD(domains);
+
+void shrimp_domain_each(void (*fn)(struct shrimp_domain *, void *), void *arg)
+{
+	struct shrimp_domain *d;
+
+	pthread_mutex_lock(&process_lock);
+	cds_list_for_each_entry(d, &domains, in_process)
+		fn(d, arg);
+	pthread_mutex_unlock(&process_lock);
+}
+
+struct shrimp_domain *shrimp_domain_pop_forked(void)
+{
+	struct shrimp_domain *d;
+
+	pthread_mutex_init(&process_lock, NULL);
+	if (cds_list_empty(&domains))
+		return NULL;
+	d = cds_list_first_entry(&domains, struct shrimp_domain, in_process);
+	cds_list_del(&d->in_process);
+	return d;
+}
+
+/* ---- registration: comes with the device's tables ---- */
+
+static int no_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
+		  uint64_t offset, uint64_t key, uint64_t flags,
+		  struct fid_mr **mr, void *context)
+{
+	(void)fid, (void)buf, (void)len, (void)access, (void)offset;
+	(void)key, (void)flags, (void)mr, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_regv(struct fid *fid, const struct iovec *iov, size_t count,
+		   uint64_t access, uint64_t offset, uint64_t key,
+		   uint64_t flags, struct fid_mr **mr, void *context)
+{
+	(void)fid, (void)iov, (void)count, (void)access, (void)offset;
+	(void)key, (void)flags, (void)mr, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_regattr(struct fid *fid, const struct fi_mr_attr *attr,
+		      uint64_t flags, struct fid_mr **mr)
+{
+	(void)fid, (void)attr, (void)flags, (void)mr;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_mr mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = no_reg,
+	.regv = no_regv,
+	.regattr = no_regattr,
+};
+
+/* ---- objects a domain does not have ---- */
+
+static int no_scalable_ep(struct fid_domain *d, struct fi_info *info,
+			  struct fid_ep **sep, void *context)
+{
+	(void)d, (void)info, (void)sep, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_stx(struct fid_domain *d, struct fi_tx_attr *attr,
+		  struct fid_stx **stx, void *context)
+{
+	(void)d, (void)attr, (void)stx, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_srx(struct fid_domain *d, struct fi_rx_attr *attr,
+		  struct fid_ep **rx, void *context)
+{
+	(void)d, (void)attr, (void)rx, (void)context;
+	return -FI_ENOSYS;
+}
+
+static int no_query_atomic(struct fid_domain *d, enum fi_datatype datatype,
+			   enum fi_op op, struct fi_atomic_attr *attr,
+			   uint64_t flags)
+{
+	(void)d, (void)datatype, (void)op, (void)attr, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static int no_query_collective(struct fid_domain *d,
+			       enum fi_collective_op coll,
+			       struct fi_collective_attr *attr, uint64_t flags)
+{
+	(void)d, (void)coll, (void)attr, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = shrimp_av_open,
+	.cq_open = shrimp_cq_open,
+	.endpoint = shrimp_ep_open,
+	.scalable_ep = no_scalable_ep,
+	.cntr_open = shrimp_cntr_open,
+	.poll_open = shrimp_poll_open,
+	.stx_ctx = no_stx,
+	.srx_ctx = no_srx,
+	.query_atomic = no_query_atomic,
+	.query_collective = no_query_collective,
+};
+
+/* ---- the object ---- */
+
+static int domain_close(struct fid *fid)
+{
+	struct shrimp_domain *d = (struct shrimp_domain *)fid;
+
+	if (d->inherited)
+		return -FI_EOPBADSTATE;
+	if (rnic_load32_acquire(&d->refs))
+		return -FI_EBUSY;
+	shrimp_agent_stop(d);
+	pthread_mutex_lock(&process_lock);
+	cds_list_del(&d->in_process);
+	shrimp_stats_retire(d);
+	pthread_mutex_unlock(&process_lock);
+	rnic_device_close(&d->dev);
+	shrimp_peers_fini(&d->peers);
+	rnic_sub32_acqrel(&d->fabric->refs, 1);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+	return 0;
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid, (void)flags;
+	/* an EQ for asynchronous registration: there is none */
+	return bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
+
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid, (void)command, (void)arg;
+	return -FI_ENOSYS;
+}
+
+static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags,
+			   void **ops, void *context)
+{
+	(void)context;
+	return shrimp_stats_ops_open(fid, name, flags, ops);
+}
+
+static struct fi_ops fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = domain_control,
+	.ops_open = domain_ops_open,
+};
+
+static int open_device(struct shrimp_domain *d)
+{
+	struct rnic_device_cfg cfg = {
+		.pool_bytes = d->set->pool,
+		.heap_bytes = d->set->tx_buffer,
+		.membarrier = d->set->membarrier,
+		.bind = d->set->numa != SHRIMP_NUMA_OFF,
+	};
+
+	/* spans of the heap are rounded up: room beyond the limit */
+	cfg.heap_bytes += cfg.heap_bytes / 8 + (1 << 20);
+	return rnic_device_open(&d->dev, &cfg);
+}
+
+static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
+		 const struct fi_info *info, void *context)
+{
+	d->fid.fid.fclass = FI_CLASS_DOMAIN;
+	d->fid.fid.context = context;
+	d->fid.fid.ops = &fid_ops;
+	d->fid.ops = &domain_ops;
+	d->fid.mr = &mr_ops;
+	d->fabric = f;
+	d->set = &f->set;
+	d->api = f->api;
+	d->caps = info->caps;
+	d->progress = info->domain_attr->data_progress;
+	pthread_mutex_init(&d->lock, NULL);
+	CDS_INIT_LIST_HEAD(&d->eps);
+}
+
+int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		       struct fid_domain **domain, void *context)
+{
+	struct shrimp_fabric *f = (struct shrimp_fabric *)fabric;
+	struct shrimp_domain *d;
+	int ret;
+
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -FI_ENOMEM;
+	fill(d, f, info, context);
+	ret = shrimp_fork_watch();
+	if (!ret)
+		ret = shrimp_peers_init(&d->peers);
+	if (ret)
+		goto err_free;
+	ret = open_device(d);
+	if (ret)
+		goto err_peers;
+	rnic_add32_acqrel(&f->refs, 1);
+	pthread_mutex_lock(&process_lock);
+	cds_list_add_tail(&d->in_process, &domains);
+	pthread_mutex_unlock(&process_lock);
+	shrimp_stats_opened(d);
+	*domain = &d->fid;
+	return 0;
+err_peers:
+	shrimp_peers_fini(&d->peers);
+err_free:
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+	return ret;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * fork handlers and the end of the library.
+ */
+#include "lib/fork.h"
+
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include "lib/agent.h"
+#include "lib/domain.h"
+#include "lib/endpoint.h"
+#include "shm/proc.h"
+
+static int watch_error;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Plain stores: the child has one thread yet. */
+static void drop(struct shrimp_domain *d)
+{
+	struct shrimp_ep *ep;
+
+	d->inherited = true;
+	cds_list_for_each_entry(ep, &d->eps, in_dom) {
+		ep->ready = false;
+		if (ep->epfd >= 0)
+			close(ep->epfd);
+		if (ep->service_fd >= 0)
+			close(ep->service_fd);
+		close(ep->place.wake_rd);
+		close(ep->place.wake_wr);
+		ep->epfd = ep->service_fd = -1;
+	}
+	rnic_device_forked(&d->dev);
+}
+
+/* The child has one thread; locks that others held stay taken for ever. */
+static void child(void)
+{
+	struct shrimp_domain *d;
+
+	while ((d = shrimp_domain_pop_forked()))
+		drop(d);
+	rnic_proc_forked();
+}
+
+static void watch(void)
+{
+	watch_error = pthread_atfork(NULL, NULL, child) ? -FI_ENOMEM : 0;
+}
+
+int shrimp_fork_watch(void)
+{
+	pthread_once(&once, watch);
+	return watch_error;
+}
+
+static void stop_agent(struct shrimp_domain *d, void *arg)
+{
+	(void)arg;
+	shrimp_agent_stop(d);
+}
+
+void shrimp_cleanup(void)
+{
+	/* a forked child has no domains but its own */
+	shrimp_domain_each(stop_agent, NULL);
+}

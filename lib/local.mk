@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the shrimp authors
+
+# The libfabric face of the device, and the plugin made of both.
+
+noinst_LTLIBRARIES += lib/libshrimp-core.la
+
+lib_libshrimp_core_la_CPPFLAGS = $(AM_CPPFLAGS) $(NDEBUG_CPPFLAGS)
+lib_libshrimp_core_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+lib_libshrimp_core_la_SOURCES = \
+	lib/agent.c \
+	lib/agent.h \
+	lib/av.c \
+	lib/av.h \
+	lib/cntr.c \
+	lib/cntr.h \
+	lib/cq.c \
+	lib/cq.h \
+	lib/domain.c \
+	lib/domain.h \
+	lib/endpoint.c \
+	lib/endpoint.h \
+	lib/eq.c \
+	lib/eq.h \
+	lib/fabric.c \
+	lib/fabric.h \
+	lib/fork.c \
+	lib/fork.h \
+	lib/info.c \
+	lib/info.h \
+	lib/msg.c \
+	lib/msg.h \
+	lib/peer.c \
+	lib/peer.h \
+	lib/poll.c \
+	lib/poll.h \
+	lib/progress.c \
+	lib/progress.h \
+	lib/prov.c \
+	lib/rma_stub.c \
+	lib/rx.c \
+	lib/rx.h \
+	lib/rx_lane.c \
+	lib/rx_post.c \
+	lib/service.c \
+	lib/service.h \
+	lib/settings.c \
+	lib/settings.h \
+	lib/slab.c \
+	lib/slab.h \
+	lib/stats.c \
+	lib/stats.h \
+	lib/tagged.c \
+	lib/tx.c \
+	lib/tx.h \
+	lib/tx_peer.c \
+	lib/tx_progress.c \
+	lib/wait.c \
+	lib/wait.h
+
+# nodelete: threads and exit handlers of the provider outlive a dlclose().
+# defs: a plugin with a missing symbol is skipped by libfabric in silence, so
+# the link must fail instead (sanitizers leave symbols to their runtime).
+lib_libshrimp_fi_la_SOURCES =
+lib_libshrimp_fi_la_LIBADD = \
+	lib/libshrimp-core.la \
+	shm/librnic.la \
+	$(CORE_LIBS)
+lib_libshrimp_fi_la_LDFLAGS = \
+	$(AM_LDFLAGS) \
+	-module \
+	-avoid-version \
+	-shared \
+	-export-symbols-regex '^fi_prov_ini$$' \
+	-Wl,-z,nodelete
+if !SANITIZER
+lib_libshrimp_fi_la_LDFLAGS += -Wl,-z,defs
+endif
+
+UNIT_TESTS += \
+	lib/av_test \
+	lib/cntr_test \
+	lib/cq_test \
+	lib/info_test \
+	lib/settings_test \
+	lib/wait_test

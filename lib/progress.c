@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Progress: what every polling call does, and the slow looks in between.
+ *
+ * Exclusion: the endpoint's lock. Waits: none. Sleeping is the caller's; the
+ * order of arm() is argued there.
+ */
+#include "lib/progress.h"
+
+#include <sched.h>
+
+#include "lib/domain.h"
+#include "lib/rx.h"
+#include "lib/service.h"
+#include "lib/settings.h"
+#include "lib/tx.h"
+#include "shm/fence.h"
+#include "shm/proc.h"
+#include "shm/topo.h"
+
+enum {
+	SLOW_POLLS = 512,	/* polls between two looks at the clock */
+	SLOW_MS = 20,		/* deaths, attach requests: at most so late */
+	SCAN_MS = 500,		/* the lane directory */
+	HOT_FREE = 8,		/* so many hot lanes are polled for nothing */
+};
+
+static void disarm(struct shrimp_ep *ep)
+{
+	ep->armed = false;
+	/* relaxed: a ringer that still sees it writes a byte too many */
+	rnic_store32_relaxed(&ep->place.head->sleeping, 0);
+	shrimp_tx_park(ep, false);
+	rnic_place_drain_pipe(&ep->place);
+}
+
+/* Idle lanes stop costing a look each. */
+static void park_idle(struct shrimp_ep *ep)
+{
+	if (ep->nhot <= HOT_FREE || !ep->domain->dev.fenced)
+		return;
+	shrimp_rx_park(ep, false);
+	if (rnic_fence_peers())
+		return;
+	shrimp_rx_pending(ep);
+}
+
+/* A process died: everything that waits for it ends. */
+static void reap(struct shrimp_ep *ep)
+{
+	shrimp_rx_scan(ep);
+	shrimp_tx_reap(ep);
+	for (size_t i = 0; i < ep->nby_peer; i++) {
+		struct shrimp_tx_peer *tp = ep->by_peer[i];
+
+		if (tp && tp->remote && tp->remote->proc &&
+		    rnic_proc_dead(tp->remote->proc))
+			shrimp_rx_fail_source(ep, (uint32_t)i);
+	}
+}
+
+/* What needs no look in every call. */
+static void slow_look(struct shrimp_ep *ep)
+{
+	uint64_t now = shrimp_now_ms();
+
+	ep->polls = 0;
+	if (now - ep->slow_ms < SLOW_MS)
+		return;
+	ep->slow_ms = now;
+	rnic_remote_serve(&ep->domain->dev);
+	if (ep->service_fd >= 0)
+		shrimp_service_serve(ep->service_fd, &ep->addr);
+	rnic_proc_poll();
+	if (rnic_proc_generation() != ep->deaths) {
+		ep->deaths = rnic_proc_generation();
+		reap(ep);
+	}
+	if (now - ep->scan_ms < SCAN_MS)
+		return;
+	ep->scan_ms = now;
+	shrimp_rx_scan(ep);
+	shrimp_tx_reap(ep);
+	park_idle(ep);
+}
+
+static bool progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+{
+	size_t n;
+
+	if (!ep->ready)
+		return true;
+	if (ep->armed)
+		disarm(ep);
+	ep->sink = sink;
+	n = shrimp_rx_progress(ep, sink);
+	/* relaxed: only a hint for sleepers, see shrimp_ep_arm() */
+	if (!cds_list_empty(&ep->active))
+		shrimp_tx_progress(ep);
+	if (!cds_list_empty(&ep->pulls))
+		shrimp_rx_pulls(ep);
+	if (++ep->polls >= SLOW_POLLS)
+		slow_look(ep);
+	ep->sink = NULL;
+	if (n)
+		ep->empty = 0;
+	else
+		ep->empty++;
+	return n;
+}
+
+/* More processes than cores: the one we wait for may need ours. */
+static bool oversubscribed(void)
+{
+	return rnic_proc_alive() + 1 > rnic_topo_get()->cores;
+}
+
+void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+{
+	bool yield = false;
+
+	shrimp_ep_lock(ep);
+	if (ep->agent)
+		/* relaxed: the agent only wants to see it move */
+		rnic_store32_relaxed(&ep->app_polls,
+				     rnic_load32_relaxed(&ep->app_polls) + 1);
+	if (!progress(ep, sink) && ep->empty >= ep->domain->set->spin) {
+		ep->empty = 0;
+		/* a yield is a long time: look at the clock more often */
+		ep->polls += SLOW_POLLS / 8;
+		yield = true;
+	}
+	shrimp_ep_unlock(ep);
+	if (yield && oversubscribed())
+		sched_yield();
+}
+
+void shrimp_ep_progress_agent(struct shrimp_ep *ep)
+{
+	shrimp_ep_lock(ep);
+	progress(ep, NULL);
+	shrimp_ep_unlock(ep);
+}
+
+/*
+ * Store all flags, fence the senders, then look at everything: a sender that
+ * published before the fence is seen by the look, one that publishes after it
+ * sees the flags and rings. The fence is membarrier plus our own; where
+ * senders fence by themselves our own full fence is enough.
+ */
+bool shrimp_ep_arm(struct shrimp_ep *ep)
+{
+	bool sleep = true;
+
+	shrimp_ep_lock(ep);
+	if (ep->ready) {
+		ep->armed = true;
+		rnic_store32_relaxed(&ep->place.head->sleeping, 1);
+		shrimp_rx_park(ep, true);
+		shrimp_tx_park(ep, true);
+		rnic_fence_full();
+		if (ep->domain->dev.fenced)
+			rnic_fence_peers();
+		sleep = !shrimp_rx_pending(ep) && !shrimp_tx_pending(ep) &&
+			/* relaxed: ringers are full barriers */
+			!rnic_xchg64_seqcst(&ep->place.head->ret_bell, 0) &&
+			rnic_proc_generation() == ep->deaths;
+		if (sleep)
+			rnic_count64(&ep->stats->sleeps, 1);
+		else
+			ep->polls = SLOW_POLLS;
+	}
+	shrimp_ep_unlock(ep);
+	return sleep;
+}
+
+void shrimp_ep_disarm(struct shrimp_ep *ep)
+{
+	shrimp_ep_lock(ep);
+	if (ep->armed)
+		disarm(ep);
+	/* what woke us may be a death or an attach request */
+	ep->polls = SLOW_POLLS;
+	ep->slow_ms = 0;
+	shrimp_ep_unlock(ep);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Receiving: lanes into this endpoint, posted receives, unexpected messages.
+ *
+ * A message is matched when its (first) descriptor is drained. Then
+ *
+ *   payload at hand        -> copied to the receive, or to a struct
+ *                             shrimp_umsg of kind WHOLE
+ *   in several chunks      -> struct shrimp_inbound, fed by the lane in order
+ *   held at the sender     -> matched: inbound, answer GO, fed by DATA;
+ *                             unmatched: umsg of kind HELD
+ *   in the sender's heap   -> matched: pulled, answer DONE; else umsg HEAP
+ *   from this endpoint     -> matched: copied; else umsg WHOLE or SELF
+ *
+ * All functions: the endpoint's lock is held; nothing waits.
+ */
+#ifndef SHRIMP_RX_H
+#define SHRIMP_RX_H
+
+#include <sys/uio.h>
+
+#include "lib/cq.h"
+#include "lib/endpoint.h"
+#include "lib/tx.h"
+#include "shm/lane.h"
+#include "shm/match.h"
+#include "shm/remote.h"
+
+/* A posted receive. */
+struct shrimp_recv {
+	struct rnic_match_recv m;	/* first: in the matching engine */
+	void *context;			/* the caller's */
+	const struct iovec *iov;	/* buffers: one, or malloc'ed */
+	size_t niov;			/* entries of iov */
+	size_t len;			/* bytes, all of iov */
+	struct iovec one;		/* iov of one entry */
+	bool quiet;			/* no CQ entry on success */
+	bool tagged;			/* fi_trecv */
+	bool multi;			/* FI_MULTI_RECV: below counts */
+	bool released;			/* takes no more messages */
+	uint32_t filling;		/* messages being placed */
+	size_t used;			/* bytes given to messages */
+};
+
+/* Where a matched message goes, and what its completion will say. */
+struct shrimp_placed {
+	struct shrimp_recv *r;	/* the receive */
+	size_t off;		/* first byte in it */
+	size_t room;		/* bytes of the message that fit */
+	size_t total;		/* bytes of the message */
+	uint64_t tag;		/* its tag */
+	uint64_t data;		/* its remote CQ data */
+	uint32_t src;		/* its sender: peer id */
+	uint8_t flags;		/* enum rnic_desc_flag */
+};
+
+enum shrimp_umsg_kind {
+	SHRIMP_UMSG_WHOLE,	/* payload in buf */
+	SHRIMP_UMSG_PARTIAL,	/* chunks still arrive into buf */
+	SHRIMP_UMSG_HELD,	/* payload in the sender's buffer */
+	SHRIMP_UMSG_HEAP,	/* payload in the sender's heap */
+	SHRIMP_UMSG_SELF,	/* payload with a send of this endpoint */
+	SHRIMP_UMSG_DEAD,	/* claimed, then its sender died */
+};
+
+/* A message without a receive. */
+struct shrimp_umsg {
+	struct rnic_match_msg m;	/* first: in the matching engine */
+	struct cds_list_head link;	/* in lane->umsgs if lane is set */
+	struct cds_list_head claim;	/* in ep->claimed */
+	struct shrimp_rx_lane *lane;	/* sender's lane if still needed */
+	struct shrimp_op *self;		/* SELF: the send */
+	struct shrimp_inbound *in;	/* PARTIAL: who fills it */
+	void *claimer;			/* context of the FI_CLAIM peek */
+	uint64_t data;			/* remote CQ data */
+	uint64_t op;			/* sender's name of it, 0 if none */
+	uint64_t heap_off;		/* HEAP */
+	uint64_t va;			/* HELD: sender's address, or 0 */
+	size_t total;			/* bytes of the message */
+	uint8_t kind;			/* enum shrimp_umsg_kind */
+	uint8_t flags;			/* enum rnic_desc_flag */
+	uint8_t buf[];			/* WHOLE, PARTIAL: the payload */
+};
+
+/* A message whose payload is on its way. */
+struct shrimp_inbound {
+	struct cds_list_head link;	/* in lane->inbounds */
+	struct shrimp_rx_lane *lane;	/* where it comes from */
+	struct shrimp_umsg *u;		/* unmatched when it began, or NULL */
+	struct shrimp_placed to;	/* to.r NULL while unmatched */
+	uint64_t name;			/* held: what DATA calls it, else 0 */
+	uint64_t op;			/* sender's name, for ACK_DONE */
+	uint64_t heap_off;		/* pull: place in the sender's heap */
+	size_t want;			/* bytes that will come */
+	size_t got;			/* bytes that came */
+};
+
+/* An answer that found the return ring full. */
+struct shrimp_answer {
+	struct cds_list_head link;	/* in lane->answers, in order */
+	enum rnic_ret_code code;	/* what to say */
+	struct rnic_ret ret;		/* and about what */
+};
+
+/* A lane into this endpoint. */
+struct shrimp_rx_lane {
+	struct rnic_lane_rx rx;		/* our end of the rings */
+	struct shrimp_ep *ep;		/* whose lane */
+	struct shrimp_peer *peer;	/* the sender */
+	struct rnic_proc *proc;		/* its process */
+	struct rnic_remote *remote;	/* attached when needed, or NULL */
+	struct shrimp_inbound *cur;	/* FIRST seen, NEXT to come */
+	fi_addr_t src;			/* sender in the AV, see src_gen */
+	uint32_t src_gen;		/* AV generation of src */
+	unsigned int index;		/* lane number */
+	uint32_t idle;			/* polls without a descriptor */
+	bool hot;			/* in ep->hot */
+	bool shared;			/* remote belongs to a tx_peer */
+	uint32_t id;			/* of peer: what matching compares */
+	bool broken;			/* sender wrote nonsense: ignored */
+	bool over_budget;		/* flag raised in the lane */
+	struct cds_list_head umsgs;	/* messages that need the lane */
+	struct cds_list_head inbounds;	/* messages on their way */
+	struct cds_list_head answers;	/* waiting for ring room */
+};
+
+/* What a receive callback describes. */
+struct shrimp_recv_req {
+	const struct iovec *iov;	/* buffers */
+	size_t niov;			/* entries of iov */
+	fi_addr_t src;			/* or FI_ADDR_UNSPEC */
+	uint64_t tag;			/* 0 if not tagged */
+	uint64_t ignore;		/* ~0 if not tagged */
+	void *context;			/* the caller's */
+	uint64_t flags;			/* FI_PEEK and so on */
+	bool tagged;			/* fi_trecv */
+};
+
+/*
+ * fi_recv and fi_trecv in all forms. Returns 0, -FI_EINVAL, -FI_ENOMEM;
+ * never -FI_EAGAIN (contract P2).
+ */
+ssize_t shrimp_rx_recv(struct shrimp_ep *ep,
+		       const struct shrimp_recv_req *q);
+
+/*
+ * Cancels the posted receive with @context: its error entry is written, its
+ * buffer never again. Returns 0 or -FI_ENOENT.
+ */
+int shrimp_rx_cancel(struct shrimp_ep *ep, void *context);
+
+/* Drains hot lanes and rung ones. Returns the number of descriptors. */
+size_t shrimp_rx_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
+
+/*
+ * Parks hot lanes: all of them before a sleep, else those that were idle
+ * for long. Their senders ring from now on; the caller then fences the
+ * senders (rnic_fence_peers()) and looks again (shrimp_rx_pending()).
+ */
+void shrimp_rx_park(struct shrimp_ep *ep, bool all);
+
+/* True if a lane or a bell has something; for the last look before sleep. */
+bool shrimp_rx_pending(struct shrimp_ep *ep);
+
+/* Frees lanes of senders that closed or died; finds half-made claims. */
+void shrimp_rx_scan(struct shrimp_ep *ep);
+
+/* A message from this endpoint to itself. Returns as shrimp_tx_send(). */
+ssize_t shrimp_rx_self(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
+		       const struct shrimp_send *s);
+
+/* The posted receives that name dead peer @id end with FI_ECONNRESET. */
+void shrimp_rx_fail_source(struct shrimp_ep *ep, uint32_t id);
+
+/* Service @from turned out to be peer @to: receives follow. */
+void shrimp_rx_rename(struct shrimp_ep *ep, uint32_t from, uint32_t to);
+
+/* Forgets posted receives and unmatched messages: the endpoint closes. */
+void shrimp_rx_drop(struct shrimp_ep *ep);
+
+/* Tells all senders that this endpoint closes, and frees everything. */
+void shrimp_rx_fini(struct shrimp_ep *ep);
+
+/* ---- between rx.c, rx_lane.c and rx_post.c ---- */
+
+/*
+ * A whole message of @len bytes at @p arrived on @l. @op: what the sender
+ * calls it, for acknowledgements.
+ */
+struct shrimp_arrival {
+	const uint8_t *p;	/* payload, in a segment or ours */
+	size_t len;		/* bytes */
+	uint64_t tag;		/* tag */
+	uint64_t data;		/* remote CQ data */
+	uint64_t op;		/* sender's name of it, or 0 */
+	uint8_t flags;		/* enum rnic_desc_flag */
+	uint8_t path;		/* enum fi_shrimp_path, for the counters */
+};
+
+/* Delivers or queues @a. Returns 0 or -FI_ENOMEM (nothing happened). */
+int shrimp_rx_whole(struct shrimp_rx_lane *l, const struct shrimp_arrival *a);
+
+/* First of several chunks of a message of @total bytes: sets l->cur. */
+int shrimp_rx_first(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
+		    size_t total);
+
+/*
+ * @len more bytes at @p, at offset @off, for @in; completes it with the last.
+ * Returns 0, or -EPROTO if they do not fit.
+ */
+int shrimp_rx_feed(struct shrimp_inbound *in, size_t off, const uint8_t *p,
+		   size_t len);
+
+/* A held or heap descriptor: matched or queued. 0 or -FI_ENOMEM. */
+int shrimp_rx_held(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
+		   const struct rnic_desc_ext *x, bool heap);
+
+/* Tells the sender of @op, now or as soon as its return ring has room. */
+void shrimp_rx_answer(struct shrimp_rx_lane *l, enum rnic_ret_code code,
+		      const struct rnic_ret *r);
+
+/*
+ * Gives @u, dequeued, to @r, which is not posted (or is a multi-receive).
+ * Frees or keeps what is needed.
+ */
+void shrimp_rx_deliver(struct shrimp_ep *ep, struct shrimp_umsg *u,
+		       struct shrimp_recv *r);
+
+/* Drops @u, dequeued: its sender is released. */
+void shrimp_rx_discard(struct shrimp_ep *ep, struct shrimp_umsg *u);
+
+/* Frees @u, dequeued, and what is counted for it. */
+void shrimp_umsg_free(struct shrimp_ep *ep, struct shrimp_umsg *u);
+
+/* True if a message of @total bytes will be the last one @r takes. */
+bool shrimp_rx_uses_up(const struct shrimp_ep *ep,
+		       const struct shrimp_recv *r, size_t total);
+
+/* Takes room for a message of @total bytes in @r; unposts it if used up. */
+void shrimp_rx_place(struct shrimp_ep *ep, struct shrimp_recv *r,
+		     struct shrimp_placed *to, size_t total);
+
+/* The message @to is placed, or failed with FI_ code @err. */
+void shrimp_rx_done(struct shrimp_ep *ep, struct shrimp_placed *to, int err);
+
+/* @in ends: its receive with FI_ code @err, its unmatched message dropped. */
+void shrimp_rx_end(struct shrimp_inbound *in, int err);
+
+/* Unlinks and frees @in. */
+void shrimp_inbound_free(struct shrimp_inbound *in);
+
+/* Pulls from heaps whose sender is attached by now. */
+void shrimp_rx_pulls(struct shrimp_ep *ep);
+
+/* Attaches to the sender if need be: 0, -EINPROGRESS, or an error. */
+int shrimp_lane_remote(struct shrimp_rx_lane *l);
+
+/* Frees a receive and its iov. */
+void shrimp_recv_free(struct shrimp_ep *ep, struct shrimp_recv *r);
+
+/* The matching engine for tagged messages, or for the others. */
+static inline struct rnic_match *shrimp_rx_match(struct shrimp_ep *ep,
+						 bool tagged)
+{
+	return tagged ? &ep->tagged : &ep->msg;
+}
+
+#endif /* SHRIMP_RX_H */

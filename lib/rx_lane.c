@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Lanes into an endpoint: found, drained, parked, freed.
+ *
+ *   free --claim, LIVE, bell--> hot <--bell / idle--> parked
+ *   any  --CLOSED or death, drained--> free
+ *
+ * Exclusion: the endpoint's lock. Against senders: the order of hot,
+ * doorbell and descriptors, see the table in doc/design.md.
+ */
+#include "lib/rx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/av.h"
+#include "lib/domain.h"
+#include "lib/peer.h"
+#include "shm/fence.h"
+#include "shm/identity.h"
+#include "shm/log.h"
+
+enum {
+	DRAIN_MAX = 256,	/* descriptors of a lane in one call */
+	HOT_FREE = 8,		/* so many hot lanes cost next to nothing */
+	IDLE_POLLS = 4096,	/* empty polls before a lane is parked */
+	HOT_MIN = 16,		/* first size of the hot table */
+};
+
+/* ---- answers ---- */
+
+/* Tells a sender that sleeps, or is about to, that something changed. */
+static void ring_if_parked(struct shrimp_rx_lane *l)
+{
+	/*
+	 * Our store (answer, credit) before this load: the sender fenced us
+	 * by membarrier before its last look; if it cannot, it never takes
+	 * tx_parked back. A process outside the reach of membarrier fences
+	 * by itself.
+	 */
+	if (!rnic_fence_registered())
+		rnic_fence_full();
+	else
+		rnic_compiler_barrier();
+	if (!rnic_load32_relaxed(&l->rx.sh->tx_parked))
+		return;
+	if (!shrimp_lane_remote(l) && rnic_remote_ring_return(l->remote))
+		rnic_count64(&l->ep->stats->wakeups, 1);
+}
+
+static bool put_answer(struct shrimp_rx_lane *l, enum rnic_ret_code code,
+		       const struct rnic_ret *r)
+{
+	if (!rnic_lane_ret_put(&l->rx, code, r))
+		return false;
+	ring_if_parked(l);
+	return true;
+}
+
+void shrimp_rx_answer(struct shrimp_rx_lane *l, enum rnic_ret_code code,
+		      const struct rnic_ret *r)
+{
+	struct shrimp_answer *a;
+
+	if (l->broken)
+		return;
+	if (cds_list_empty(&l->answers) && put_answer(l, code, r))
+		return;
+	a = malloc(sizeof(*a));
+	if (!a) {
+		rnic_log(RNIC_LOG_WARN, "answer to pid %u lost: no memory",
+			 l->peer->addr.pid);
+		return;
+	}
+	a->code = code;
+	a->ret = *r;
+	cds_list_add_tail(&a->link, &l->answers);
+}
+
+static void flush_answers(struct shrimp_rx_lane *l)
+{
+	while (!cds_list_empty(&l->answers)) {
+		struct shrimp_answer *a = cds_list_first_entry(
+			&l->answers, struct shrimp_answer, link);
+
+		if (!put_answer(l, a->code, &a->ret))
+			return;
+		cds_list_del(&a->link);
+		free(a);
+	}
+}
+
+/* ---- the sender's memory ---- */
+
+int shrimp_lane_remote(struct shrimp_rx_lane *l)
+{
+	struct shrimp_ep *ep = l->ep;
+	struct shrimp_tx_peer *tp;
+
+	if (l->remote)
+		return rnic_remote_poll(l->remote);
+	tp = shrimp_tx_by_id(ep, l->id);
+	if (tp && tp->remote && tp->remote->head) {
+		l->remote = tp->remote;
+		l->shared = true;
+		return 0;
+	}
+	return rnic_remote_open(&l->peer->addr,
+				(enum rnic_attach_mode)ep->domain->set->attach,
+				&l->remote);
+}
+
+/* The pool of the sender, mapped. 0, -EINPROGRESS, or an error. */
+static int lane_pool(struct shrimp_rx_lane *l)
+{
+	int ret;
+
+	if (l->remote && l->remote->pool)
+		return 0;
+	ret = shrimp_lane_remote(l);
+	if (!ret)
+		ret = rnic_remote_map_pool(l->remote);
+	if (!ret)
+		/* relaxed: a promise that nobody takes back */
+		rnic_store32_relaxed(&l->rx.sh->flag.mapped, 1);
+	return ret;
+}
+
+/* ---- descriptors ---- */
+
+/* What became of a descriptor. */
+enum step {
+	STEP_TAKEN,	/* done with it */
+	STEP_LATER,	/* cannot be done now: leave it in the lane */
+	STEP_BROKEN,	/* nonsense: the sender is ignored from now on */
+};
+
+/* The payload of a chunk descriptor, or NULL with *@why. */
+static const uint8_t *chunk_payload(struct shrimp_rx_lane *l,
+				    const struct rnic_desc_ext *x,
+				    enum step *why)
+{
+	int ret = lane_pool(l);
+	uint64_t off;
+
+	*why = STEP_TAKEN;
+	if (ret == -EINPROGRESS || ret == -ENOMEM || ret == -EMFILE) {
+		*why = STEP_LATER;
+		return NULL;
+	}
+	if (ret) {
+		/* the sender is gone and was never mapped: contract P4 */
+		rnic_count64(&l->ep->stats->dropped, 1);
+		return NULL;
+	}
+	if (rnic_pool_locate(&l->remote->geom, x->chunk, x->chunk_len, &off))
+		return l->remote->pool + off;
+	*why = STEP_BROKEN;
+	return NULL;
+}
+
+static enum step step_of(int ret)
+{
+	return ret == -FI_ENOMEM ? STEP_LATER :
+	       ret		 ? STEP_BROKEN :
+				   STEP_TAKEN;
+}
+
+/* The fields common to the arrival of any message. */
+static struct shrimp_arrival arrival(const struct rnic_desc *d, uint64_t head,
+				     enum fi_shrimp_path path)
+{
+	/* relaxed: acquired with the head (L1) */
+	return (struct shrimp_arrival){
+		.tag = rnic_load64_relaxed(&d->tag),
+		.data = rnic_load64_relaxed(&d->data),
+		.flags = (uint8_t)rnic_desc_flags_of(head),
+		.path = (uint8_t)path,
+	};
+}
+
+static enum step step_inline(struct shrimp_rx_lane *l,
+			     const struct rnic_desc *d, uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
+
+	a.p = d->payload;
+	a.len = rnic_desc_len_of(head);
+	if (a.len > RNIC_INLINE_MAX)
+		return STEP_BROKEN;
+	return step_of(shrimp_rx_whole(l, &a));
+}
+
+static enum step step_ring(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			   uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_RING);
+	uint32_t bytes = l->rx.bytes;
+	enum step s;
+
+	a.len = rnic_desc_len_of(head);
+	if (a.len > RNIC_RING_MSG_MAX)
+		return STEP_BROKEN;
+	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
+		memcpy(&a.op, &d->ext.op, sizeof(a.op));
+	a.p = rnic_lane_take_bytes(&l->rx, (uint32_t)a.len);
+	s = step_of(shrimp_rx_whole(l, &a));
+	if (s == STEP_LATER)
+		l->rx.bytes = bytes;
+	return s;
+}
+
+static enum step step_chunk(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			    uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_POOL);
+	struct rnic_desc_ext x = d->ext;
+	enum step why;
+
+	rnic_compiler_barrier();
+	a.p = chunk_payload(l, &x, &why);
+	if (!a.p)
+		return why;
+	a.len = x.chunk_len;
+	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
+		a.op = x.op;
+	return step_of(shrimp_rx_whole(l, &a));
+}
+
+static enum step step_first(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			    uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_POOL);
+	struct rnic_desc_ext x = d->ext;
+	enum step why;
+	int ret;
+
+	rnic_compiler_barrier();
+	if (l->cur || x.total <= x.chunk_len || x.total > RNIC_POOL_MAX)
+		return STEP_BROKEN;
+	a.p = chunk_payload(l, &x, &why);
+	if (!a.p)
+		return why;
+	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
+		a.op = x.op;
+	ret = shrimp_rx_first(l, &a, x.total);
+	if (!ret)
+		ret = shrimp_rx_feed(l->cur, 0, a.p, x.chunk_len);
+	return step_of(ret);
+}
+
+static enum step step_next(struct shrimp_rx_lane *l, const struct rnic_desc *d)
+{
+	struct rnic_desc_ext x = d->ext;
+	const uint8_t *p;
+	enum step why;
+
+	rnic_compiler_barrier();
+	p = chunk_payload(l, &x, &why);
+	if (!p)
+		return why;
+	if (!l->cur)
+		return STEP_BROKEN;
+	return step_of(shrimp_rx_feed(l->cur, l->cur->got, p, x.chunk_len));
+}
+
+static enum step step_held(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			   uint64_t head, bool heap)
+{
+	struct shrimp_arrival a = arrival(d, head,
+					  heap ? FI_SHRIMP_PATH_HEAP :
+						 FI_SHRIMP_PATH_STREAM);
+	struct rnic_desc_ext x = d->ext;
+
+	rnic_compiler_barrier();
+	a.len = x.total;
+	a.op = x.op;
+	return step_of(shrimp_rx_held(l, &a, &x, heap));
+}
+
+static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
+{
+	struct rnic_desc_ext x = d->ext;
+	/* relaxed: acquired with the head (L1) */
+	uint64_t name = rnic_load64_relaxed(&d->tag);
+	uint64_t off = rnic_load64_relaxed(&d->data);
+	struct shrimp_inbound *in = shrimp_names_find(&l->ep->in_names, name);
+	const uint8_t *p;
+	enum step why;
+
+	rnic_compiler_barrier();
+	p = chunk_payload(l, &x, &why);
+	if (!p)
+		return why;
+	/* names come from a peer: only its own messages count */
+	if (!in || in->lane != l)
+		return STEP_BROKEN;
+	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
+}
+
+static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			   uint64_t head)
+{
+	switch (rnic_desc_kind_of(head)) {
+	case RNIC_DESC_INLINE:
+		return step_inline(l, d, head);
+	case RNIC_DESC_RING:
+		return step_ring(l, d, head);
+	case RNIC_DESC_CHUNK:
+		return step_chunk(l, d, head);
+	case RNIC_DESC_FIRST:
+		return step_first(l, d, head);
+	case RNIC_DESC_NEXT:
+		return step_next(l, d);
+	case RNIC_DESC_HELD:
+		return step_held(l, d, head, false);
+	case RNIC_DESC_HEAP:
+		return step_held(l, d, head, true);
+	case RNIC_DESC_DATA:
+		return step_data(l, d);
+	default:
+		return STEP_BROKEN;
+	}
+}
+
+/* The sender wrote nonsense: its lane is read no more (contract L3). */
+static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
+{
+	rnic_log(RNIC_LOG_WARN, "pid %u wrote a descriptor that makes no "
+		 "sense (head %#llx): its lane is closed", l->peer->addr.pid,
+		 (unsigned long long)head);
+	l->broken = true;
+	rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
+}
+
+/* Takes what is there, up to DRAIN_MAX. Returns how many. */
+static size_t drain(struct shrimp_rx_lane *l)
+{
+	size_t n = 0;
+
+	while (n < DRAIN_MAX && !l->broken) {
+		uint64_t head;
+		struct rnic_desc *d = rnic_lane_peek(&l->rx, &head);
+		enum step s;
+
+		if (!d)
+			break;
+		s = take_step(l, d, head);
+		if (s == STEP_LATER)
+			break;
+		if (s == STEP_BROKEN) {
+			lane_break(l, head);
+			break;
+		}
+		rnic_lane_take(&l->rx);
+		n++;
+	}
+	return n;
+}
+
+/* Drains @l and gives credits back when it runs empty. */
+static size_t poll_lane(struct shrimp_rx_lane *l)
+{
+	size_t n = drain(l);
+
+	if (n) {
+		l->idle = 0;
+		ring_if_parked(l);
+	} else {
+		l->idle++;
+		if (l->rx.seq != l->rx.credited) {
+			rnic_lane_credit(&l->rx);
+			ring_if_parked(l);
+		}
+	}
+	if (!cds_list_empty(&l->answers))
+		flush_answers(l);
+	return n;
+}
+
+/* ---- the life of a lane ---- */
+
+static int hot_add(struct shrimp_rx_lane *l)
+{
+	struct shrimp_ep *ep = l->ep;
+
+	if (l->hot)
+		return 0;
+	if (ep->nhot == ep->hot_room) {
+		size_t room = ep->hot_room ? 2 * ep->hot_room : HOT_MIN;
+		void *t = realloc(ep->hot, room * sizeof(*ep->hot));
+
+		if (!t)
+			return -FI_ENOMEM;
+		ep->hot = t;
+		ep->hot_room = room;
+	}
+	ep->hot[ep->nhot++] = l;
+	l->hot = true;
+	l->idle = 0;
+	/* relaxed: until the sender sees it, it rings in vain */
+	rnic_store32_relaxed(&l->rx.sh->flag.hot, 1);
+	return 0;
+}
+
+/* Entry @i of the hot table goes; the last one takes its place. */
+static void hot_del(struct shrimp_ep *ep, size_t i)
+{
+	ep->hot[i]->hot = false;
+	ep->hot[i] = ep->hot[--ep->nhot];
+}
+
+static void hot_remove(struct shrimp_rx_lane *l)
+{
+	for (size_t i = 0; i < l->ep->nhot; i++)
+		if (l->ep->hot[i] == l) {
+			hot_del(l->ep, i);
+			return;
+		}
+}
+
+/* Room for lane number @i in the table. */
+static int lanes_grow(struct shrimp_ep *ep, unsigned int i)
+{
+	struct shrimp_rx_lane **t;
+
+	if (ep->lanes && i < ep->nlanes)
+		return 0;
+	t = realloc(ep->lanes, (i + 1) * sizeof(*t));
+	if (!t)
+		return -FI_ENOMEM;
+	for (size_t n = ep->nlanes; n <= i; n++)
+		t[n] = NULL;
+	ep->lanes = t;
+	ep->nlanes = i + 1;
+	return 0;
+}
+
+/*
+ * Reads word @at of the lane through the descriptor: a lane whose claimer
+ * died before it got pages must not be touched (contract L2).
+ */
+static uint32_t lane_peek_state(const struct shrimp_ep *ep, unsigned int i)
+{
+	uint64_t at = rnic_lane_off(ep->place.index, i) +
+		      offsetof(struct rnic_lane, tx_state);
+	uint32_t state = RNIC_TX_NONE;
+
+	if (pread(ep->domain->dev.mailbox.fd, &state, sizeof(state),
+		  (off_t)at) != sizeof(state))
+		return RNIC_TX_NONE;
+	return state;
+}
+
+/* The process behind @claim, NULL if it is gone. */
+static struct rnic_proc *claimer(uint64_t claim)
+{
+	uint32_t pid = rnic_claim_pid(claim);
+	struct rnic_proc *proc = NULL;
+	uint64_t id;
+
+	if (rnic_identity_of(pid, &id) || rnic_claim_make(pid, id) != claim ||
+	    rnic_proc_get(pid, id, &proc))
+		return NULL;
+	return proc;
+}
+
+static struct shrimp_rx_lane *lane_new(struct shrimp_ep *ep, unsigned int i)
+{
+	struct shrimp_rx_lane *l = calloc(1, sizeof(*l));
+	struct rnic_addr name;
+
+	if (!l)
+		return NULL;
+	CDS_INIT_LIST_HEAD(&l->umsgs);
+	CDS_INIT_LIST_HEAD(&l->inbounds);
+	CDS_INIT_LIST_HEAD(&l->answers);
+	l->ep = ep;
+	l->index = i;
+	l->src = FI_ADDR_NOTAVAIL;
+	name = ep->place.lanes[i].sender;
+	rnic_compiler_barrier();
+	l->peer = shrimp_peer_intern(&ep->domain->peers, &name);
+	if (!l->peer) {
+		free(l);
+		return NULL;
+	}
+	l->id = l->peer->id;
+	rnic_lane_rx_init(&l->rx, &ep->place.lanes[i], i);
+	return l;
+}
+
+/* Lane @i was claimed: makes it known. NULL: not ready, or no memory. */
+static struct shrimp_rx_lane *lane_open(struct shrimp_ep *ep, unsigned int i)
+{
+	/* acquires the name: its claim was a full barrier */
+	uint64_t claim = rnic_load64_acquire(&ep->place.head->claim[i]);
+	struct shrimp_rx_lane *l;
+
+	if (!claim || lane_peek_state(ep, i) == RNIC_TX_NONE ||
+	    lanes_grow(ep, i))
+		return NULL;
+	/* R1: acquires the name; pairs with rnic_remote_claim() */
+	if (rnic_load32_acquire(&ep->place.lanes[i].tx_state) == RNIC_TX_NONE)
+		return NULL;
+	l = lane_new(ep, i);
+	if (!l)
+		return NULL;
+	l->proc = claimer(claim);
+	rnic_store32_relaxed(&l->rx.sh->flag.rx_closed, 0);
+	rnic_store32_relaxed(&l->rx.sh->flag.over_budget, ep->over_budget);
+	ep->lanes[i] = l;
+	return l;
+}
+
+/* A held message whose sender left: gone, unless it can still be pulled. */
+static void umsg_orphan(struct shrimp_ep *ep, struct shrimp_umsg *u)
+{
+	cds_list_del_init(&u->link);
+	u->lane = NULL;
+	u->op = 0;
+	if (u->kind == SHRIMP_UMSG_WHOLE)
+		return;
+	rnic_count64(&ep->stats->dropped, 1);
+	if (!cds_list_empty(&u->claim)) {
+		u->kind = SHRIMP_UMSG_DEAD;
+		return;
+	}
+	if (u->m.queued)
+		rnic_match_dequeue(
+			shrimp_rx_match(ep, u->flags & RNIC_DESC_TAGGED),
+			&u->m);
+	shrimp_umsg_free(ep, u);
+}
+
+static void end_pulls(struct shrimp_rx_lane *l)
+{
+	struct shrimp_inbound *in, *next;
+
+	cds_list_for_each_entry_safe(in, next, &l->ep->pulls, link)
+		if (in->lane == l)
+			shrimp_rx_end(in, FI_ECONNRESET);
+}
+
+/* The sender is gone and the lane drained: ends what came through it. */
+static void lane_free(struct shrimp_rx_lane *l)
+{
+	struct shrimp_ep *ep = l->ep;
+	struct shrimp_inbound *in, *nin;
+	struct shrimp_umsg *u, *nu;
+	struct shrimp_answer *a, *na;
+
+	end_pulls(l);
+	cds_list_for_each_entry_safe(in, nin, &l->inbounds, link)
+		shrimp_rx_end(in, FI_ECONNRESET);
+	cds_list_for_each_entry_safe(u, nu, &l->umsgs, link)
+		umsg_orphan(ep, u);
+	cds_list_for_each_entry_safe(a, na, &l->answers, link)
+		free(a);
+	hot_remove(l);
+	ep->lanes[l->index] = NULL;
+	if (!l->shared)
+		rnic_remote_close(l->remote);
+	rnic_proc_put(l->proc);
+	free(l);
+}
+
+/* The sender has left for good, by its own word or by its death. */
+static bool lane_left(const struct shrimp_rx_lane *l)
+{
+	if (!l->proc || rnic_proc_dead(l->proc))
+		return true;
+	/* R2: acquires the last descriptors; pairs with tx_free() */
+	return rnic_load32_acquire(&l->rx.sh->tx_state) == RNIC_TX_CLOSED;
+}
+
+/* Drains and frees @l if its sender has left. */
+static void lane_reap(struct shrimp_rx_lane *l)
+{
+	struct shrimp_ep *ep = l->ep;
+	unsigned int index = l->index;
+	uint64_t head;
+
+	if (!lane_left(l))
+		return;
+	while (drain(l) == DRAIN_MAX)
+		;
+	/* something waits for memory or an attach that may still succeed */
+	if (!l->broken && rnic_lane_peek(&l->rx, &head) && l->proc &&
+	    !rnic_proc_dead(l->proc))
+		return;
+	rnic_lane_credit(&l->rx);
+	lane_free(l);
+	rnic_place_free_lane(&ep->place, index);
+}
+
+void shrimp_rx_scan(struct shrimp_ep *ep)
+{
+	for (size_t i = 0; i < ep->nlanes; i++)
+		if (ep->lanes[i])
+			lane_reap(ep->lanes[i]);
+	for (unsigned int i = 0; i < RNIC_LANE_MAX; i++) {
+		/* relaxed: lane_open() acquires */
+		uint64_t claim = rnic_load64_relaxed(&ep->place.head->claim[i]);
+		struct rnic_proc *proc;
+
+		if (!claim) {
+			/* claims are dense: the first free one ends it */
+			if (i >= ep->nlanes)
+				break;
+			continue;
+		}
+		if (i < ep->nlanes && ep->lanes[i])
+			continue;
+		if (lane_open(ep, i)) {
+			hot_add(ep->lanes[i]);
+			continue;
+		}
+		proc = claimer(claim);
+		if (!proc)
+			/* died between claim and LIVE: D1, nothing to drain */
+			rnic_store64_release(&ep->place.head->claim[i], 0);
+		rnic_proc_put(proc);
+	}
+}
+
+/* ---- polling ---- */
+
+/* The doorbells of lanes in word @w rang. */
+static void take_bells(struct shrimp_ep *ep, unsigned int w)
+{
+	uint64_t bits = rnic_xchg64_seqcst(&ep->place.head->lane_bell[w], 0);
+
+	for (; bits; bits &= bits - 1) {
+		unsigned int i = w * 64 + (unsigned int)__builtin_ctzll(bits);
+		struct shrimp_rx_lane *l = i < ep->nlanes ? ep->lanes[i] : NULL;
+
+		if (!l)
+			l = lane_open(ep, i);
+		if (!l)
+			continue;
+		hot_add(l);
+		if (lane_left(l))
+			lane_reap(l);
+	}
+}
+
+static void take_bell(struct shrimp_ep *ep)
+{
+	uint64_t words = rnic_xchg64_seqcst(&ep->place.head->bell, 0);
+
+	for (; words; words &= words - 1)
+		take_bells(ep, (unsigned int)__builtin_ctzll(words));
+}
+
+size_t shrimp_rx_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ep->nhot; i++) {
+		n += poll_lane(ep->hot[i]);
+		if (sink && !sink->room)
+			return n;
+	}
+	/* relaxed: the exchange acquires; a bell missed now rings next time */
+	if (rnic_load64_relaxed(&ep->place.head->bell))
+		take_bell(ep);
+	return n;
+}
+
+void shrimp_rx_park(struct shrimp_ep *ep, bool all)
+{
+	for (size_t i = ep->nhot; i-- > 0;) {
+		struct shrimp_rx_lane *l = ep->hot[i];
+
+		if (!all && l->idle < IDLE_POLLS)
+			continue;
+		/* relaxed: ordered by the caller's fence */
+		rnic_store32_relaxed(&l->rx.sh->flag.hot, 0);
+	}
+}
+
+/* After the fence: lanes that got something meanwhile stay hot. */
+static bool settle_parked(struct shrimp_ep *ep)
+{
+	bool found = false;
+
+	for (size_t i = ep->nhot; i-- > 0;) {
+		struct shrimp_rx_lane *l = ep->hot[i];
+		uint64_t head;
+
+		/* relaxed: own word */
+		if (rnic_load32_relaxed(&l->rx.sh->flag.hot))
+			continue;
+		if (rnic_lane_peek(&l->rx, &head) ||
+		    !cds_list_empty(&l->answers)) {
+			rnic_store32_relaxed(&l->rx.sh->flag.hot, 1);
+			found = true;
+		} else {
+			rnic_lane_idle(&l->rx);
+			ring_if_parked(l);
+			hot_del(ep, i);
+		}
+	}
+	return found;
+}
+
+bool shrimp_rx_pending(struct shrimp_ep *ep)
+{
+	bool found = settle_parked(ep);
+
+	/* relaxed: after the caller's fence; ringers are full barriers */
+	return found || ep->nhot ||
+	       rnic_load64_relaxed(&ep->place.head->bell) ||
+	       !cds_list_empty(&ep->pulls);
+}
+
+void shrimp_rx_fini(struct shrimp_ep *ep)
+{
+	for (size_t i = 0; i < ep->nlanes; i++) {
+		struct shrimp_rx_lane *l = ep->lanes[i];
+		bool left;
+
+		if (!l)
+			continue;
+		left = lane_left(l);
+		/* R3: pairs with the loads of rx_closed in tx.c */
+		rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
+		ring_if_parked(l);
+		lane_free(l);
+		if (left)
+			rnic_place_free_lane(&ep->place, (unsigned int)i);
+	}
+	free(ep->lanes);
+	free(ep->hot);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Sending: from a request to descriptors, and what is under way.
+ *
+ * An operation (struct shrimp_op) exists only for what is not finished when
+ * the call returns:
+ *
+ *   QUEUED  --room in the lane-->  published, one of
+ *   CONSUME   payload in chunks; ends when the last one is consumed
+ *   HELD      no payload sent; GO -> STREAM, DONE -> finished
+ *   STREAM    chunks follow as there is room; all sent -> CONSUME
+ *   ANSWER    waits for DONE (delivery, match, heap pulled)
+ *
+ * Any state ends with FI_ECONNRESET when the peer dies or closes.
+ * All functions: the endpoint's lock is held; nothing waits.
+ */
+#ifndef SHRIMP_TX_H
+#define SHRIMP_TX_H
+
+#include <sys/uio.h>
+
+#include "lib/endpoint.h"
+#include "shm/lane.h"
+#include "shm/remote.h"
+
+struct shrimp_peer;
+
+#define SHRIMP_NO_HEAP UINT64_MAX	/* op has nothing in the heap */
+
+/* How far a message must have got before its completion. */
+enum shrimp_level {
+	SHRIMP_LEVEL_INJECT,	/* the buffer may be reused */
+	SHRIMP_LEVEL_TRANSMIT,	/* does not depend on this process any more */
+	SHRIMP_LEVEL_DELIVERY,	/* whole in the receiver's memory */
+	SHRIMP_LEVEL_MATCH,	/* matched by a receive */
+};
+
+/* A send as a libfabric callback describes it. */
+struct shrimp_send {
+	const struct iovec *iov;	/* payload */
+	size_t niov;			/* entries of iov */
+	size_t len;			/* bytes, all of iov */
+	uint64_t tag;			/* 0 if not tagged */
+	uint64_t data;			/* remote CQ data */
+	void *context;			/* the caller's */
+	uint8_t desc_flags;		/* RNIC_DESC_TAGGED, _CQ_DATA */
+	uint8_t level;			/* enum shrimp_level */
+	bool inject;			/* payload must be copied now */
+	bool quiet;			/* no CQ entry on success */
+	bool fence;			/* after everything before it */
+	bool no_context;		/* nobody to report to: inject calls */
+};
+
+enum shrimp_op_state {
+	SHRIMP_OP_QUEUED,	/* not published */
+	SHRIMP_OP_CONSUME,	/* published, chunks not yet consumed */
+	SHRIMP_OP_HELD,		/* published without payload */
+	SHRIMP_OP_STREAM,	/* payload asked for, being sent */
+	SHRIMP_OP_ANSWER,	/* waits for the receiver's word */
+};
+
+struct shrimp_op {
+	struct cds_list_head all;	/* in tx_peer.ops */
+	struct cds_list_head link;	/* in tx_peer.queue or .streams */
+	struct shrimp_tx_peer *tp;	/* where it goes */
+	struct shrimp_send s;		/* the request, iov below */
+	uint64_t name;			/* what the peer calls it, or 0 */
+	uint64_t heap_off;		/* payload in the heap */
+	uint64_t rx;			/* STREAM: the peer's receive */
+	size_t want;			/* STREAM: bytes asked for */
+	size_t sent;			/* STREAM: bytes published */
+	uint32_t descs;			/* published, not yet consumed */
+	uint8_t state;			/* enum shrimp_op_state */
+	bool counted;			/* completion already written */
+	struct iovec one;		/* iov of one entry */
+	uint8_t small[RNIC_INLINE_MAX];	/* a queued small inject */
+};
+
+/* What a line of the lane's ring holds beside the descriptor. */
+struct shrimp_inflight {
+	uint32_t chunk;			/* to free, or RNIC_CHUNK_NONE */
+	struct shrimp_op *op;		/* to tell, or NULL */
+};
+
+enum shrimp_tx_state {
+	SHRIMP_TX_RESOLVE,	/* a service name not yet found */
+	SHRIMP_TX_ATTACH,	/* waits for the peer's socket */
+	SHRIMP_TX_LIVE,		/* lane claimed */
+	SHRIMP_TX_DOWN,		/* dead or closed: everything fails */
+};
+
+/* A destination of this endpoint. */
+struct shrimp_tx_peer {
+	struct rnic_lane_tx lane;	/* LIVE: our end of the lane */
+	bool fast;			/* LIVE, nothing queued, not self */
+	bool self;			/* this endpoint itself */
+	uint8_t state;			/* enum shrimp_tx_state */
+	bool in_active;			/* linked in ep.active */
+	uint32_t retired;		/* lane lines looked at */
+	uint64_t inflight_bits;		/* lines with something to retire */
+	uint32_t chunks[2];		/* held there: small, large */
+	uint32_t answers;		/* ops that wait for an answer */
+	size_t nops;			/* entries of ops */
+	struct shrimp_ep *ep;		/* whose destination */
+	struct shrimp_peer *peer;	/* who */
+	struct rnic_remote *remote;	/* ATTACH, LIVE, DOWN */
+	unsigned int index;		/* lane number */
+	int error;			/* DOWN: code of failed operations */
+	uint64_t deadline_ms;		/* RESOLVE: give up */
+	struct cds_list_head active;	/* in ep.active */
+	struct cds_list_head queue;	/* QUEUED, call order */
+	struct cds_list_head streams;	/* STREAM, order of GO */
+	struct cds_list_head ops;	/* all */
+	struct shrimp_inflight inflight[RNIC_LANE_LINES]; /* by sequence */
+};
+
+/*
+ * Sends @s to @dest. Returns 0, -FI_EINVAL (no such address), -FI_EAGAIN
+ * (limits of contract P2), -FI_ENOMEM, or, for a request that nobody can be
+ * told about later, the error of the peer (-FI_ECONNRESET and what attaching
+ * may say).
+ */
+ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
+		       const struct shrimp_send *s);
+
+/* Moves everything under way: answers, credits, streams, queues. */
+void shrimp_tx_progress(struct shrimp_ep *ep);
+
+/* True if some peer has answers or credits we have not looked at. */
+bool shrimp_tx_pending(struct shrimp_ep *ep);
+
+/* Asks peers to ring when they answer (@on), before a sleep; or not. */
+void shrimp_tx_park(struct shrimp_ep *ep, bool on);
+
+/* Ends what goes to peers that died or closed since the last call. */
+void shrimp_tx_reap(struct shrimp_ep *ep);
+
+/*
+ * Cancels the oldest queued send with @context. Returns 0 (its error entry
+ * is written) or -FI_ENOENT.
+ */
+int shrimp_tx_cancel(struct shrimp_ep *ep, void *context);
+
+/* The queued op of a self send is done, @err 0 or an FI_ code. */
+void shrimp_tx_finish(struct shrimp_op *op, int err);
+
+/* The destination for peer @id if this endpoint has one, else NULL. */
+struct shrimp_tx_peer *shrimp_tx_by_id(const struct shrimp_ep *ep,
+				       uint32_t id);
+
+/* True while something still lies in our memory that a peer has to fetch. */
+bool shrimp_tx_lingers(struct shrimp_ep *ep);
+
+/* Leaves all lanes and frees all destinations; operations are dropped. */
+void shrimp_tx_fini(struct shrimp_ep *ep);
+
+/* Rings the doorbell of @tp's lane. */
+void shrimp_tx_ring(struct shrimp_tx_peer *tp);
+
+/* ---- between tx.c, tx_peer.c and tx_progress.c ---- */
+
+/*
+ * Publishes @s, of queued operation @op or, if NULL, of a call under way.
+ * Returns 0 (completion written or an op follows it), -FI_EAGAIN (no room:
+ * nothing happened) or -FI_ENOMEM.
+ */
+int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
+		      struct shrimp_op *op);
+
+/* Makes an op of @s for @tp, in tp->ops, state QUEUED. NULL: no memory. */
+struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
+				const struct shrimp_send *s);
+
+/* Unlinks and frees @op, its name, its place in the heap. */
+void shrimp_op_free(struct shrimp_op *op);
+
+/* Writes the completion of @s, if it wants one: @err 0 or an FI_ code. */
+void shrimp_tx_complete(struct shrimp_ep *ep, const struct shrimp_send *s,
+			int err);
+
+/* Puts @tp on the list of peers that progress looks at. */
+void shrimp_tx_activate(struct shrimp_tx_peer *tp);
+
+/* Takes note of credits: frees chunks, ends ops that were consumed. */
+void shrimp_tx_retire(struct shrimp_tx_peer *tp);
+
+/* Notes that line @seq holds @chunk and belongs to @op (or NULL). */
+void shrimp_tx_note(struct shrimp_tx_peer *tp, uint32_t seq, uint32_t chunk,
+		    struct shrimp_op *op);
+
+/*
+ * A chunk for @len bytes to @tp: fair share and free list permitting, else
+ * RNIC_CHUNK_NONE. Readies the pool at the first call.
+ */
+uint32_t shrimp_tx_chunk(struct shrimp_tx_peer *tp, bool large);
+
+/* Free room in the lane, looking at the credits if there seems to be none. */
+uint32_t shrimp_tx_room(struct shrimp_tx_peer *tp);
+
+/*
+ * The destination of @dest: known, or contacted now. Returns 0, -FI_EINVAL,
+ * or why attaching failed.
+ */
+int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
+		      struct shrimp_tx_peer **out);
+
+/* Goes on with a peer in state RESOLVE or ATTACH. */
+void shrimp_tx_connect(struct shrimp_tx_peer *tp);
+
+/* Everything towards @tp ends with @err, now and later. */
+void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err);
+
+/* Milliseconds of the monotonic clock. */
+uint64_t shrimp_now_ms(void);
+
+/*
+ * The shortest path: a payload of at most RNIC_INLINE_MAX bytes to a peer
+ * with nothing queued, without completion. False: take the long way.
+ */
+static inline bool shrimp_tx_inline(struct shrimp_ep *ep, fi_addr_t dest,
+				    uint8_t desc_flags, uint64_t tag,
+				    uint64_t data, const void *buf, size_t len)
+{
+	struct shrimp_tx_peer *tp;
+	struct rnic_desc *d;
+
+	if (dest >= ep->ntx || len > RNIC_INLINE_MAX)
+		return false;
+	tp = ep->tx[dest];
+	/* rx_closed is relaxed: seen late, the message is lost in a closed
+	 * endpoint, as it would be had it come a moment earlier */
+	if (!tp || !tp->fast || !rnic_lane_room(&tp->lane) ||
+	    rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
+		return false;
+	d = rnic_lane_slot(&tp->lane);
+	/* relaxed: published by L1 */
+	rnic_store64_relaxed(&d->tag, tag);
+	rnic_store64_relaxed(&d->data, data);
+	rnic_copy_inline(d->payload, buf, len);
+	if (rnic_lane_publish(&tp->lane, d, RNIC_DESC_INLINE, desc_flags, len))
+		shrimp_tx_ring(tp);
+	shrimp_ep_count_tx(ep, FI_SHRIMP_PATH_INLINE, len);
+	return true;
+}
+
+#endif /* SHRIMP_TX_H */

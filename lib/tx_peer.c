@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Destinations: first contact, service names, failure, parking, leaving.
+ *
+ * Exclusion: the endpoint's lock. First contact happens inside the send that
+ * needs it: two threads of an endpoint cannot claim two lanes to one peer.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/av.h"
+#include "lib/domain.h"
+#include "lib/peer.h"
+#include "lib/rx.h"
+#include "lib/service.h"
+#include "lib/tx.h"
+#include "shm/fence.h"
+#include "shm/log.h"
+
+enum {
+	RESOLVE_TIMEOUT_MS = 5000,	/* a service nobody offers */
+	GROW_MIN = 64,			/* first size of a table */
+};
+
+/* Makes room for index @i in a table of pointers; the new part is NULL. */
+static int grow(struct shrimp_tx_peer ***tab, size_t *n, size_t i)
+{
+	size_t want = *n ? *n : GROW_MIN;
+	struct shrimp_tx_peer **t;
+
+	if (i < *n)
+		return 0;
+	while (want <= i)
+		want *= 2;
+	t = realloc(*tab, want * sizeof(*t));
+	if (!t)
+		return -FI_ENOMEM;
+	memset(t + *n, 0, (want - *n) * sizeof(*t));
+	*tab = t;
+	*n = want;
+	return 0;
+}
+
+struct shrimp_tx_peer *shrimp_tx_by_id(const struct shrimp_ep *ep, uint32_t id)
+{
+	return id < ep->nby_peer ? ep->by_peer[id] : NULL;
+}
+
+static struct shrimp_tx_peer *tx_new(struct shrimp_ep *ep,
+				     struct shrimp_peer *peer)
+{
+	struct shrimp_tx_peer *tp;
+
+	if (grow(&ep->by_peer, &ep->nby_peer, peer->id))
+		return NULL;
+	tp = calloc(1, sizeof(*tp));
+	if (!tp)
+		return NULL;
+	tp->ep = ep;
+	tp->peer = peer;
+	CDS_INIT_LIST_HEAD(&tp->queue);
+	CDS_INIT_LIST_HEAD(&tp->streams);
+	CDS_INIT_LIST_HEAD(&tp->ops);
+	ep->by_peer[peer->id] = tp;
+	return tp;
+}
+
+/* The FI_ code of what attaching said. */
+static int attach_error(int ret)
+{
+	switch (ret) {
+	case -ESRCH:
+	case -ESTALE:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+		return FI_ECONNRESET;
+	default:
+		return -ret;
+	}
+}
+
+/* Attached: claims a lane; the peer is LIVE, or down. */
+static void go_live(struct shrimp_tx_peer *tp)
+{
+	struct shrimp_ep *ep = tp->ep;
+	struct rnic_lane *lane;
+	int ret = rnic_remote_claim(tp->remote, &ep->addr, &lane, &tp->index);
+
+	if (ret) {
+		shrimp_tx_fail(tp, attach_error(ret));
+		return;
+	}
+	rnic_lane_tx_init(&tp->lane, lane, tp->index,
+			  ep->domain->set->lane_lines, tp->remote->fence);
+	tp->retired = tp->lane.taken;
+	tp->state = SHRIMP_TX_LIVE;
+	tp->fast = cds_list_empty(&tp->queue);
+	rnic_count64(&ep->stats->peers, 1);
+	rnic_count64(tp->remote->by_socket ? &ep->stats->attach_socket :
+					     &ep->stats->attach_proc, 1);
+	/* the new lane is parked: tells the receiver that it exists */
+	shrimp_tx_ring(tp);
+}
+
+static void attach(struct shrimp_tx_peer *tp)
+{
+	enum rnic_attach_mode mode =
+		(enum rnic_attach_mode)tp->ep->domain->set->attach;
+	int ret = rnic_remote_open(&tp->peer->addr, mode, &tp->remote);
+
+	tp->state = SHRIMP_TX_ATTACH;
+	if (!ret)
+		go_live(tp);
+	else if (ret == -EINPROGRESS)
+		shrimp_tx_activate(tp);
+	else
+		shrimp_tx_fail(tp, attach_error(ret));
+}
+
+static bool is_self(const struct shrimp_tx_peer *tp)
+{
+	return !memcmp(&tp->peer->addr, &tp->ep->addr, sizeof(tp->ep->addr));
+}
+
+static void begin(struct shrimp_tx_peer *tp)
+{
+	if (tp->peer->addr.kind == RNIC_ADDR_SERVICE) {
+		tp->state = SHRIMP_TX_RESOLVE;
+		tp->deadline_ms = shrimp_now_ms() + RESOLVE_TIMEOUT_MS;
+		shrimp_tx_activate(tp);
+	} else if (is_self(tp)) {
+		tp->state = SHRIMP_TX_LIVE;
+		tp->self = true;
+	} else {
+		attach(tp);
+	}
+}
+
+int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
+		      struct shrimp_tx_peer **out)
+{
+	struct shrimp_peer *peer = shrimp_av_peer(ep->av, dest);
+	struct shrimp_tx_peer *tp;
+
+	if (!peer)
+		return -FI_EINVAL;
+	if (peer->alias)
+		peer = peer->alias;
+	if (grow(&ep->tx, &ep->ntx, dest))
+		return -FI_ENOMEM;
+	tp = shrimp_tx_by_id(ep, peer->id);
+	if (!tp) {
+		tp = tx_new(ep, peer);
+		if (!tp)
+			return -FI_ENOMEM;
+		begin(tp);
+	}
+	ep->tx[dest] = tp;
+	*out = tp;
+	return 0;
+}
+
+/* Queued operations of @from move behind those of @to. */
+static void move_queue(struct shrimp_tx_peer *from, struct shrimp_tx_peer *to)
+{
+	struct shrimp_op *op, *next;
+
+	cds_list_for_each_entry_safe(op, next, &from->queue, link) {
+		cds_list_del(&op->link);
+		cds_list_del(&op->all);
+		cds_list_add_tail(&op->link, &to->queue);
+		cds_list_add_tail(&op->all, &to->ops);
+		op->tp = to;
+		from->nops--;
+		to->nops++;
+	}
+	to->fast = to->fast && cds_list_empty(&to->queue);
+	shrimp_tx_activate(to);
+}
+
+/* The service @tp names is the endpoint @addr. */
+static void resolved(struct shrimp_tx_peer *tp, const struct rnic_addr *addr)
+{
+	struct shrimp_ep *ep = tp->ep;
+	struct shrimp_peer *name = tp->peer;
+	struct shrimp_peer *real;
+	struct shrimp_tx_peer *known;
+
+	real = shrimp_peer_intern(&ep->domain->peers, addr);
+	if (!real || grow(&ep->by_peer, &ep->nby_peer, real->id)) {
+		shrimp_tx_fail(tp, FI_ENOMEM);
+		return;
+	}
+	name->alias = real;
+	shrimp_rx_rename(ep, name->id, real->id);
+	known = ep->by_peer[real->id];
+	if (!known) {
+		ep->by_peer[real->id] = tp;
+		tp->peer = real;
+		begin(tp);
+		return;
+	}
+	move_queue(tp, known);
+	ep->by_peer[name->id] = known;
+	for (size_t i = 0; i < ep->ntx; i++)
+		if (ep->tx[i] == tp)
+			ep->tx[i] = known;
+	if (tp->in_active)
+		cds_list_del(&tp->active);
+	free(tp);
+}
+
+static void resolve(struct shrimp_tx_peer *tp)
+{
+	struct rnic_addr addr;
+	int ret = shrimp_service_resolve_try(tp->peer->addr.service, &addr);
+
+	if (!ret)
+		resolved(tp, &addr);
+	else if (ret != -FI_EAGAIN)
+		shrimp_tx_fail(tp, -ret);
+	else if (shrimp_now_ms() > tp->deadline_ms)
+		shrimp_tx_fail(tp, FI_ECONNREFUSED);
+}
+
+void shrimp_tx_connect(struct shrimp_tx_peer *tp)
+{
+	int ret;
+
+	if (tp->state == SHRIMP_TX_RESOLVE) {
+		resolve(tp);
+		return;
+	}
+	ret = rnic_remote_poll(tp->remote);
+	if (!ret)
+		go_live(tp);
+	else if (ret != -EINPROGRESS)
+		shrimp_tx_fail(tp, attach_error(ret));
+}
+
+/* Forgets what lines of the ring hold; their chunks are free again. */
+static void drop_inflight(struct shrimp_tx_peer *tp)
+{
+	struct shrimp_ep *ep = tp->ep;
+
+	for (uint32_t i = 0; i < RNIC_LANE_LINES; i++) {
+		struct shrimp_inflight *f = &tp->inflight[i];
+
+		if (!(tp->inflight_bits >> i & 1))
+			continue;
+		if (f->chunk != RNIC_CHUNK_NONE) {
+			tp->chunks[f->chunk >= ep->pool.geom.nsmall]--;
+			rnic_pool_put(&ep->pool, f->chunk);
+		}
+	}
+	tp->inflight_bits = 0;
+}
+
+void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
+{
+	struct shrimp_op *op, *next;
+
+	if (tp->state == SHRIMP_TX_DOWN)
+		return;
+	if (tp->state == SHRIMP_TX_LIVE) {
+		/* a last look: what was consumed was received */
+		rnic_lane_refresh(&tp->lane);
+		shrimp_tx_retire(tp);
+		/* the lane is left: its owner, if it lives, may reuse it */
+		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
+		rnic_count64(&tp->ep->stats->resets, 1);
+	}
+	tp->state = SHRIMP_TX_DOWN;
+	tp->error = err;
+	tp->fast = false;
+	drop_inflight(tp);
+	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
+		shrimp_tx_finish(op, err);
+}
+
+static bool peer_gone(const struct shrimp_tx_peer *tp)
+{
+	if (tp->self || !tp->remote || !tp->remote->proc)
+		return false;
+	if (rnic_proc_dead(tp->remote->proc))
+		return true;
+	return tp->state == SHRIMP_TX_LIVE && rnic_remote_closed(tp->remote);
+}
+
+void shrimp_tx_reap(struct shrimp_ep *ep)
+{
+	for (size_t i = 0; i < ep->nby_peer; i++) {
+		struct shrimp_tx_peer *tp = ep->by_peer[i];
+
+		if (tp && tp->state != SHRIMP_TX_DOWN && peer_gone(tp))
+			shrimp_tx_fail(tp, FI_ECONNRESET);
+	}
+}
+
+void shrimp_tx_park(struct shrimp_ep *ep, bool on)
+{
+	struct shrimp_tx_peer *tp;
+
+	cds_list_for_each_entry(tp, &ep->active, active)
+		if (tp->state == SHRIMP_TX_LIVE && !tp->self)
+			/* relaxed: ordered by the caller's fence */
+			rnic_store32_relaxed(&tp->lane.sh->tx_parked, on);
+}
+
+bool shrimp_tx_lingers(struct shrimp_ep *ep)
+{
+	struct shrimp_tx_peer *tp;
+
+	cds_list_for_each_entry(tp, &ep->active, active) {
+		if (tp->state == SHRIMP_TX_DOWN || tp->self)
+			continue;
+		if (tp->inflight_bits || tp->nops)
+			return true;
+	}
+	return false;
+}
+
+static void tx_free(struct shrimp_tx_peer *tp)
+{
+	struct shrimp_op *op, *next;
+
+	if (tp->state == SHRIMP_TX_LIVE && !tp->self) {
+		/* R2: after the last descriptor; pairs with lane_left() */
+		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
+		shrimp_tx_ring(tp);
+	}
+	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
+		shrimp_op_free(op);
+	if (tp->lane.sh)
+		rnic_remote_unmap_lane(tp->lane.sh);
+	rnic_remote_close(tp->remote);
+	free(tp);
+}
+
+void shrimp_tx_fini(struct shrimp_ep *ep)
+{
+	for (size_t i = 0; i < ep->nby_peer; i++) {
+		struct shrimp_tx_peer *tp = ep->by_peer[i];
+
+		if (!tp)
+			continue;
+		/* a service name and its endpoint share one */
+		for (size_t j = i; j < ep->nby_peer; j++)
+			if (ep->by_peer[j] == tp)
+				ep->by_peer[j] = NULL;
+		tx_free(tp);
+	}
+	free(ep->by_peer);
+	free(ep->tx);
+	if (ep->place.pool)
+		rnic_pool_fini(&ep->pool);
+	if (ep->place.heap)
+		rnic_heap_fini(&ep->heap);
+	shrimp_names_fini(&ep->op_names);
+	shrimp_slab_fini(&ep->ops);
+}
+
+/* Only what is not published can be taken back. */
+int shrimp_tx_cancel(struct shrimp_ep *ep, void *context)
+{
+	for (size_t i = 0; i < ep->nby_peer; i++) {
+		struct shrimp_op *op;
+
+		if (!ep->by_peer[i])
+			continue;
+		cds_list_for_each_entry(op, &ep->by_peer[i]->queue, link) {
+			if (op->s.context != context || op->s.no_context)
+				continue;
+			shrimp_tx_finish(op, FI_ECANCELED);
+			return 0;
+		}
+	}
+	return -FI_ENOENT;
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Device: creation of the segments, endpoint places, recycling of places.
+ *
+ * Exclusion: open/close of places against each other by d->lock; against
+ * claims of peers by the state word (closed before the directory is scanned;
+ * the claimer looks at it again after its CAS, both with full fences).
+ */
+#include "shm/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shm/fence.h"
+#include "shm/identity.h"
+#include "shm/log.h"
+#include "shm/sock.h"
+#include "shm/topo.h"
+
+enum {
+	MPT_SHIFT_MAX = 24,		/* 2^24 regions: the key's slot field */
+	MPT_SHIFT_MIN = 12,		/* smallest table tried */
+	CACHE_STRIDE = 16384,		/* key cache of a context, bytes */
+	SOCK_TRIES = 8,			/* names tried for the attach socket */
+	POOL_SMALL_SHARE = 4,		/* 1/4 of the pool is small chunks */
+	POOL_MIN = 256 << 10,		/* smallest pool, bytes */
+};
+
+static uint64_t align_up(uint64_t x, uint64_t a)
+{
+	return (x + a - 1) / a * a;
+}
+
+/* Places the parts of the tables for 2^@shift regions; fills *h. */
+static void lay_out_tables(struct rnic_header *h, unsigned int shift)
+{
+	uint64_t off = RNIC_PAGE;
+
+	h->stats_off = off;
+	off += RNIC_EP_MAX * sizeof(struct rnic_stats);
+	h->cache_off = off = align_up(off, RNIC_PAGE);
+	h->cache_stride = CACHE_STRIDE;
+	off += (uint64_t)RNIC_EP_MAX * RNIC_CTX_PER_EP * CACHE_STRIDE;
+	h->mpt_off = off;
+	h->mpt_slots = UINT64_C(1) << shift;
+	off += h->mpt_slots * sizeof(struct rnic_mpt);
+	h->index_slots = 2 * h->mpt_slots;
+	for (int i = 0; i < 2; i++) {
+		h->index_off[i] = off;
+		off += h->index_slots * sizeof(struct rnic_key_entry);
+	}
+	h->mtt_off = off;
+	h->mtt_pages = h->mpt_slots / 16;
+	off += h->mtt_pages * sizeof(struct rnic_mtt_page);
+	h->tables_size = off;
+}
+
+/* Creates and maps the tables, smaller ones if address space is short. */
+static int create_tables(struct rnic_device *d, struct rnic_header *h)
+{
+	unsigned int shift = MPT_SHIFT_MAX;
+	void *p;
+	int ret;
+
+	for (;; shift -= 4) {
+		lay_out_tables(h, shift);
+		ret = rnic_segment_create(&d->tables, "shrimp-tables",
+					  h->tables_size);
+		if (ret)
+			return ret;
+		ret = rnic_segment_map(&d->tables, 0, h->tables_size,
+				       PROT_READ | PROT_WRITE, &p);
+		if (!ret)
+			break;
+		rnic_segment_close(&d->tables);
+		if (shift <= MPT_SHIFT_MIN)
+			return ret;
+	}
+	d->hdr = p;
+	d->tables_len = h->tables_size;
+	return rnic_segment_populate(&d->tables, 0, h->cache_off);
+}
+
+/* Tables, mailbox, arena; seals what can be sealed already. */
+static int create_segments(struct rnic_device *d, struct rnic_header *h)
+{
+	int ret = create_tables(d, h);
+
+	if (ret)
+		return ret;
+	h->mailbox_size = RNIC_MAILBOX_EP0 + RNIC_EP_MAX * RNIC_EP_STRIDE;
+	h->arena_size = RNIC_ARENA_USER;
+	ret = rnic_segment_create(&d->mailbox, "shrimp-mailbox",
+				  h->mailbox_size);
+	if (!ret)
+		ret = rnic_segment_create(&d->arena, "shrimp-arena",
+					  h->arena_size);
+	if (!ret)
+		ret = rnic_segment_seal(&d->mailbox, F_SEAL_SHRINK);
+	if (!ret)
+		ret = rnic_segment_seal(&d->arena, F_SEAL_SHRINK);
+	if (!ret)
+		ret = rnic_segment_populate(&d->mailbox, 0, RNIC_PAGE);
+	return ret;
+}
+
+static int write_mailbox_header(struct rnic_device *d,
+				const struct rnic_header *h)
+{
+	struct rnic_mailbox_header mh = {
+		.magic = RNIC_MAGIC_MAILBOX,
+		.incarnation = h->incarnation,
+	};
+	ssize_t n = pwrite(d->mailbox.fd, &mh, sizeof(mh), 0);
+
+	if (n == sizeof(mh))
+		return 0;
+	rnic_log(RNIC_LOG_WARN, "mailbox header: %s",
+		 n < 0 ? strerror(errno) : "short write");
+	return -EIO;
+}
+
+static uint64_t pool_size(const struct rnic_device_cfg *cfg)
+{
+	uint64_t bytes = cfg->pool_bytes;
+
+	if (!bytes)
+		bytes = 2 * (uint64_t)rnic_topo_get()->l2_bytes;
+	if (bytes < POOL_MIN)
+		bytes = POOL_MIN;
+	if (bytes > RNIC_POOL_MAX)
+		bytes = RNIC_POOL_MAX;
+	return align_up(bytes, POOL_SMALL_SHARE * RNIC_POOL_LARGE);
+}
+
+/*
+ * Listens on the attach socket. A name that somebody squats costs a new
+ * incarnation, not the device.
+ */
+static int open_socket(struct rnic_device *d, struct rnic_header *h)
+{
+	char name[64];
+	int fd = -EADDRINUSE;
+
+	for (int i = 0; i < SOCK_TRIES && fd == -EADDRINUSE; i++) {
+		int ret = rnic_random(&h->incarnation, sizeof(h->incarnation));
+
+		if (ret)
+			return ret;
+		snprintf(name, sizeof(name), "shrimp-%u-%016" PRIx64, h->uid,
+			 h->incarnation);
+		fd = rnic_sock_listen(name);
+	}
+	d->sock = fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int fill_header(struct rnic_device *d, struct rnic_header *h,
+		       const struct rnic_device_cfg *cfg)
+{
+	int ret = rnic_identity_self(&h->identity);
+
+	if (!ret)
+		ret = rnic_identity_ns(&h->ns);
+	if (ret)
+		return ret;
+	h->version = RNIC_VERSION;
+	h->pid = (uint32_t)getpid();
+	h->uid = geteuid();
+	h->mailbox_fd = d->mailbox.fd;
+	h->arena_fd = d->arena.fd;
+	h->mailbox_ino = d->mailbox.ino;
+	h->arena_ino = d->arena.ino;
+	h->lane_lines = RNIC_LANE_LINES;
+	h->ring_bytes = RNIC_RING_BYTES;
+	h->pool_bytes = pool_size(cfg);
+	h->pool_large_off = h->pool_bytes / POOL_SMALL_SHARE;
+	h->heap_bytes = cfg->heap_bytes;
+	d->fenced = cfg->membarrier && rnic_fence_available() &&
+		    !rnic_fence_register();
+	if (d->fenced)
+		h->features |= RNIC_FEAT_MEMBARRIER;
+	return open_socket(d, h);
+}
+
+/* Copies the finished header into the tables, magic last, and seals them. */
+static int publish_header(struct rnic_device *d, const struct rnic_header *h)
+{
+	int ret = write_mailbox_header(d, h);
+
+	if (ret)
+		return ret;
+	*d->hdr = *h;
+	rnic_compiler_barrier();
+	d->hdr->magic = RNIC_MAGIC_TABLES;
+	return rnic_segment_seal(&d->tables,
+				 F_SEAL_SHRINK | F_SEAL_GROW |
+					 F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+}
+
+int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
+{
+	struct rnic_header h = { 0 };
+	uint64_t seed;
+	int ret;
+
+	*d = (struct rnic_device){
+		.tables.fd = -1, .mailbox.fd = -1, .arena.fd = -1, .sock = -1,
+		.bind = cfg->bind,
+	};
+	pthread_mutex_init(&d->lock, NULL);
+	ret = create_segments(d, &h);
+	if (!ret)
+		ret = fill_header(d, &h, cfg);
+	if (!ret)
+		ret = rnic_random(&seed, sizeof(seed));
+	if (!ret)
+		ret = publish_header(d, &h);
+	if (ret) {
+		rnic_device_close(d);
+		return ret;
+	}
+	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
+		d->gen[i] = (uint32_t)(seed >> (i % 32));
+	return 0;
+}
+
+void rnic_device_close(struct rnic_device *d)
+{
+	if (d->hdr) {
+		rnic_segment_unmap(d->hdr, d->tables_len);
+		d->hdr = NULL;
+	}
+	rnic_device_forked(d);
+	pthread_mutex_destroy(&d->lock);
+}
+
+void rnic_device_forked(struct rnic_device *d)
+{
+	rnic_segment_close(&d->tables);
+	rnic_segment_close(&d->mailbox);
+	rnic_segment_close(&d->arena);
+	if (d->sock >= 0)
+		close(d->sock);
+	d->sock = -1;
+}
+
+/* True if the sender behind @claim is gone for good. */
+static bool claimer_dead(uint64_t claim)
+{
+	uint32_t pid = rnic_claim_pid(claim);
+	uint64_t identity;
+	int ret = rnic_identity_of(pid, &identity);
+
+	if (ret)
+		return ret == -ESRCH;
+	return rnic_claim_make(pid, identity) != claim;
+}
+
+/*
+ * Looks whether all senders have left the closed place @i, and empties it.
+ * A lane's page is touched only if its claimer has populated it, which
+ * tx_state, read through the descriptor, tells without a fault.
+ */
+static bool place_reap(struct rnic_device *d, unsigned int i)
+{
+	uint64_t base = rnic_head_off(i) + offsetof(struct rnic_ep_head, claim);
+
+	for (unsigned int l = 0; l < RNIC_LANE_MAX; l++) {
+		uint64_t at = rnic_lane_off(i, l) +
+			      offsetof(struct rnic_lane, tx_state);
+		uint64_t claim = 0;
+		uint32_t state = RNIC_TX_NONE;
+
+		if (pread(d->mailbox.fd, &claim, sizeof(claim),
+			  (off_t)(base + l * sizeof(claim))) != sizeof(claim))
+			return false;
+		if (!claim)
+			continue;
+		if (pread(d->mailbox.fd, &state, sizeof(state), (off_t)at) < 0)
+			return false;
+		if (state != RNIC_TX_CLOSED && !claimer_dead(claim))
+			return false;
+	}
+	return !rnic_segment_discard(&d->mailbox, rnic_head_off(i),
+				     RNIC_EP_STRIDE) &&
+	       !rnic_segment_discard(&d->arena, i * RNIC_ARENA_EP_STRIDE,
+				     RNIC_ARENA_EP_STRIDE);
+}
+
+/* Takes a free place, round robin so that a place rests after its use. */
+static int place_take(struct rnic_device *d)
+{
+	int got = -ENOSPC;
+
+	pthread_mutex_lock(&d->lock);
+	for (unsigned int n = 0; n < RNIC_EP_MAX && got < 0; n++) {
+		unsigned int i = (d->next + n) % RNIC_EP_MAX;
+
+		if (d->place[i] == RNIC_PLACE_LEFT && place_reap(d, i))
+			d->place[i] = RNIC_PLACE_FREE;
+		if (d->place[i] != RNIC_PLACE_FREE)
+			continue;
+		d->place[i] = RNIC_PLACE_OPEN;
+		d->gen[i]++;
+		d->next = i + 1;
+		got = (int)i;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (got < 0)
+		rnic_log(RNIC_LOG_WARN, "endpoint: all %d places of the device "
+			 "are in use", RNIC_EP_MAX);
+	return got;
+}
+
+static void place_leave(struct rnic_device *d, unsigned int i)
+{
+	pthread_mutex_lock(&d->lock);
+	d->place[i] = place_reap(d, i) ? RNIC_PLACE_FREE : RNIC_PLACE_LEFT;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static int open_pipe(struct rnic_place *p)
+{
+	struct stat st;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) || fstat(fds[1], &st)) {
+		rnic_log(RNIC_LOG_WARN, "wake pipe: %s", strerror(errno));
+		return -errno;
+	}
+	p->wake_rd = fds[0];
+	p->wake_wr = fds[1];
+	rnic_store32_relaxed(&p->head->pipe_fd, (uint32_t)fds[1]);
+	rnic_store64_relaxed(&p->head->pipe_ino, st.st_ino);
+	return 0;
+}
+
+static int map_place(struct rnic_place *p)
+{
+	struct rnic_device *d = p->dev;
+	uint64_t off = rnic_head_off(p->index);
+	void *mem;
+	int ret = rnic_segment_populate(&d->mailbox, off,
+					sizeof(struct rnic_ep_head));
+
+	if (!ret)
+		ret = rnic_segment_map(&d->mailbox, off, RNIC_EP_STRIDE,
+				       PROT_READ | PROT_WRITE, &mem);
+	if (ret)
+		return ret;
+	if (d->bind)
+		rnic_topo_bind(mem, RNIC_EP_STRIDE, rnic_topo_get()->node);
+	p->head = mem;
+	p->lanes = (struct rnic_lane *)((char *)mem + RNIC_HEAD_SIZE);
+	p->stats = (struct rnic_stats *)((char *)d->hdr + d->hdr->stats_off) +
+		   p->index;
+	memset(p->stats, 0, sizeof(*p->stats));
+	return 0;
+}
+
+int rnic_place_open(struct rnic_device *d, struct rnic_place *p)
+{
+	int ret = place_take(d);
+
+	if (ret < 0)
+		return ret;
+	*p = (struct rnic_place){ .dev = d, .index = (unsigned int)ret,
+				  .gen = d->gen[ret], .wake_rd = -1,
+				  .wake_wr = -1 };
+	ret = map_place(p);
+	if (!ret)
+		ret = open_pipe(p);
+	if (ret) {
+		rnic_place_close(p);
+		return ret;
+	}
+	/* D2: publishes the head; pairs with the load in check_state(). */
+	rnic_store64_release(&p->head->state,
+			     (uint64_t)p->gen << 32 | RNIC_EP_OPEN);
+	return 0;
+}
+
+void rnic_place_close(struct rnic_place *p)
+{
+	struct rnic_device *d = p->dev;
+
+	if (!d)
+		return;
+	if (p->head) {
+		rnic_store64_release(&p->head->state,
+				     (uint64_t)p->gen << 32 | RNIC_EP_CLOSED);
+		/* state before the scan; pairs with the claimer's CAS */
+		rnic_fence_full();
+		rnic_segment_unmap(p->head, RNIC_EP_STRIDE);
+	}
+	if (p->pool)
+		rnic_segment_unmap(p->pool, d->hdr->pool_bytes);
+	if (p->heap)
+		rnic_segment_unmap(p->heap, d->hdr->heap_bytes);
+	if (p->wake_rd >= 0)
+		close(p->wake_rd);
+	if (p->wake_wr >= 0)
+		close(p->wake_wr);
+	place_leave(d, p->index);
+	p->dev = NULL;
+}
+
+static int map_arena(struct rnic_place *p, uint64_t off, uint64_t len,
+		     uint8_t **out)
+{
+	void *mem;
+	int ret = rnic_segment_map(&p->dev->arena,
+				   p->index * RNIC_ARENA_EP_STRIDE + off, len,
+				   PROT_READ | PROT_WRITE, &mem);
+
+	if (ret)
+		return ret;
+	if (p->dev->bind)
+		rnic_topo_bind(mem, len, rnic_topo_get()->node);
+	*out = mem;
+	return 0;
+}
+
+int rnic_place_pool(struct rnic_place *p)
+{
+	uint64_t len = p->dev->hdr->pool_bytes;
+	int ret;
+
+	if (p->pool)
+		return 0;
+	ret = rnic_segment_populate(&p->dev->arena,
+				    p->index * RNIC_ARENA_EP_STRIDE, len);
+	return ret ? ret : map_arena(p, 0, len, &p->pool);
+}
+
+int rnic_place_heap(struct rnic_place *p)
+{
+	if (p->heap)
+		return 0;
+	return map_arena(p, RNIC_HEAP_OFF, p->dev->hdr->heap_bytes, &p->heap);
+}
+
+int rnic_place_heap_populate(void *arg, uint64_t off, uint64_t len)
+{
+	struct rnic_place *p = arg;
+
+	return rnic_segment_populate(&p->dev->arena,
+				     p->index * RNIC_ARENA_EP_STRIDE +
+					     RNIC_HEAP_OFF + off,
+				     len);
+}
+
+void rnic_place_addr(const struct rnic_place *p, struct rnic_addr *a)
+{
+	const struct rnic_header *h = p->dev->hdr;
+
+	*a = (struct rnic_addr){
+		.magic = RNIC_MAGIC_ADDR, .version = RNIC_VERSION,
+		.kind = RNIC_ADDR_ENDPOINT, .ep = (uint16_t)p->index,
+		.uid = h->uid, .pid = h->pid,
+	};
+	a->ep_gen = p->gen;
+	a->tables_fd = (uint32_t)p->dev->tables.fd;
+	a->incarnation = h->incarnation;
+	a->identity = h->identity;
+	a->ns = h->ns;
+	a->dev = p->dev->tables.dev;
+	a->ino = p->dev->tables.ino;
+}
+
+void rnic_place_free_lane(struct rnic_place *p, unsigned int lane)
+{
+	struct rnic_lane *l = &p->lanes[lane];
+
+	rnic_store32_relaxed(&l->flag.hot, 0);
+	rnic_store32_relaxed(&l->flag.over_budget, 0);
+	rnic_store32_relaxed(&l->flag.mapped, 0);
+	rnic_store32_relaxed(&l->tx_parked, 0);
+	rnic_store32_relaxed(&l->tx_state, RNIC_TX_NONE);
+	/* D1, see the header */
+	rnic_store64_release(&p->head->claim[lane], 0);
+}
+
+void rnic_place_drain_pipe(const struct rnic_place *p)
+{
+	char buf[64];
+
+	while (read(p->wake_rd, buf, sizeof(buf)) == sizeof(buf))
+		;
+}
