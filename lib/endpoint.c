@@ -198,8 +198,7 @@ static int ep_enable(struct shrimp_ep *ep)
 		return 0;
 	ret = check_bound(ep);
 	if (!ret && *ep->service)
-		ret = shrimp_service_bind(ep->service, &ep->addr,
-					  &ep->service_fd);
+		ret = shrimp_service_bind(ep->service, &ep->service_fd);
 	if (!ret && ep->epfd >= 0)
 		ret = add_fd(ep, ep->service_fd);
 	if (!ret)

@@ -13,6 +13,7 @@
 #include "lib/domain.h"
 #include "lib/endpoint.h"
 #include "shm/proc.h"
+#include "shm/window.h"
 
 static int watch_error;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -44,6 +45,7 @@ static void child(void)
 	while ((d = shrimp_domain_pop_forked()))
 		drop(d);
 	rnic_proc_forked();
+	rnic_window_forked();
 }
 
 static void watch(void)

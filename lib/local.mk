@@ -34,6 +34,8 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/peer.h \
 	lib/poll.c \
 	lib/poll.h \
+	lib/polled.c \
+	lib/polled.h \
 	lib/progress.c \
 	lib/progress.h \
 	lib/prov.c \
@@ -78,9 +80,4 @@ lib_libshrimp_fi_la_LDFLAGS += -Wl,-z,defs
 endif
 
 UNIT_TESTS += \
-	lib/av_test \
-	lib/cntr_test \
-	lib/cq_test \
-	lib/info_test \
-	lib/settings_test \
-	lib/wait_test
+	lib/slab_test

@@ -28,9 +28,7 @@ static int source_id(struct shrimp_ep *ep, fi_addr_t src, uint32_t *id)
 	peer = shrimp_av_peer(ep->av, src);
 	if (!peer)
 		return -FI_EINVAL;
-	if (peer->alias)
-		peer = peer->alias;
-	*id = peer->id;
+	*id = shrimp_peer_real(peer)->id;
 	return 0;
 }
 

@@ -108,6 +108,7 @@ struct shrimp_tx_peer {
 	unsigned int index;		/* lane number */
 	int error;			/* DOWN: code of failed operations */
 	uint64_t deadline_ms;		/* RESOLVE: give up */
+	int conn;			/* RESOLVE: to the service, or -1 */
 	struct cds_list_head active;	/* in ep.active */
 	struct cds_list_head queue;	/* QUEUED, call order */
 	struct cds_list_head streams;	/* STREAM, order of GO */

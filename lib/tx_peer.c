@@ -60,6 +60,7 @@ static struct shrimp_tx_peer *tx_new(struct shrimp_ep *ep,
 		return NULL;
 	tp->ep = ep;
 	tp->peer = peer;
+	tp->conn = -1;
 	CDS_INIT_LIST_HEAD(&tp->queue);
 	CDS_INIT_LIST_HEAD(&tp->streams);
 	CDS_INIT_LIST_HEAD(&tp->ops);
@@ -146,8 +147,7 @@ int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
 
 	if (!peer)
 		return -FI_EINVAL;
-	if (peer->alias)
-		peer = peer->alias;
+	peer = shrimp_peer_real(peer);
 	if (grow(&ep->tx, &ep->ntx, dest))
 		return -FI_ENOMEM;
 	tp = shrimp_tx_by_id(ep, peer->id);
@@ -193,7 +193,8 @@ static void resolved(struct shrimp_tx_peer *tp, const struct rnic_addr *addr)
 		shrimp_tx_fail(tp, FI_ENOMEM);
 		return;
 	}
-	name->alias = real;
+	/* P1: publishes the peer; pairs with shrimp_peer_real() */
+	rnic_ptr_store_release(&name->alias, real);
 	shrimp_rx_rename(ep, name->id, real->id);
 	known = ep->by_peer[real->id];
 	if (!known) {
@@ -215,7 +216,7 @@ static void resolved(struct shrimp_tx_peer *tp, const struct rnic_addr *addr)
 static void resolve(struct shrimp_tx_peer *tp)
 {
 	struct rnic_addr addr;
-	int ret = shrimp_service_resolve_try(tp->peer->addr.service, &addr);
+	int ret = shrimp_service_try(tp->peer->addr.service, &tp->conn, &addr);
 
 	if (!ret)
 		resolved(tp, &addr);
@@ -336,6 +337,8 @@ static void tx_free(struct shrimp_tx_peer *tp)
 	if (tp->lane.sh)
 		rnic_remote_unmap_lane(tp->lane.sh);
 	rnic_remote_close(tp->remote);
+	if (tp->conn >= 0)
+		close(tp->conn);
 	free(tp);
 }
 

@@ -17,12 +17,12 @@
 #include <sys/uio.h>
 
 enum {
-	RNIC_COPY_INLINE_MAX = 40,	/* most for rnic_copy_inline() */
+	RNIC_COPY_INLINE_MAX = 40, /* most for rnic_copy_inline() */
 };
 
 /* Two words: the compiler moves them in one vector register. */
 struct rnic_copy_pair {
-	uint64_t w[2];		/* 16 bytes */
+	uint64_t w[2]; /* 16 bytes */
 };
 
 /* rnic_copy_inline() below 8 bytes. */
@@ -84,8 +84,14 @@ static inline void rnic_copy_inline(void *dst, const void *src, size_t len)
 
 /*
  * Copies @len bytes with stores that stay in the caches. @len 0 allows NULL.
+ * The C library's memcpy: between two cores, 1 to 64 KiB, a string instruction
+ * and loops of 16 to 64-byte vectors gained a tenth at best and lost a sixth.
  */
-void rnic_copy(void *dst, const void *src, size_t len);
+static inline void rnic_copy(void *dst, const void *src, size_t len)
+{
+	if (len)
+		memcpy(dst, src, len);
+}
 
 /*
  * Copies @len bytes past the caches, any alignment. The stores are in memory

@@ -22,27 +22,27 @@
 #include <stdint.h>
 
 enum {
-	RNIC_HEAP_SPAN = 65536,		/* bytes of a span */
-	RNIC_HEAP_SMALL_MAX = 32768,	/* largest object inside a span */
-	RNIC_HEAP_CLASSES = 18,		/* sizes of small objects */
+	RNIC_HEAP_SPAN = 65536,	     /* bytes of a span */
+	RNIC_HEAP_SMALL_MAX = 32768, /* largest object inside a span */
+	RNIC_HEAP_CLASSES = 18,	     /* sizes of small objects */
 };
 
-struct rnic_heap_span;
+struct rnic_heap_span; /* private to heap.c */
 
 /* Gives the area's bytes @off, @len memory. 0 or a negative errno value. */
 typedef int (*rnic_heap_populate_fn)(void *arg, uint64_t off, uint64_t len);
 
 /* A heap. Zeroed: finished. */
 struct rnic_heap {
-	uint64_t limit;			/* most bytes in use */
-	uint64_t used;			/* bytes in use, rounded up each */
-	uint32_t nspans;		/* whole spans in the area */
-	uint32_t low;			/* no span below is free */
-	struct rnic_heap_span *span;	/* nspans of them */
-	uint64_t *free_map;		/* bit per span: 1 free */
-	uint32_t partial[RNIC_HEAP_CLASSES];	/* span with room, list */
-	rnic_heap_populate_fn populate;	/* may be NULL */
-	void *arg;			/* its first argument */
+	uint64_t limit;			     /* most bytes in use */
+	uint64_t used;			     /* bytes in use, rounded up each */
+	uint32_t nspans;		     /* whole spans in the area */
+	uint32_t low;			     /* no span below is free */
+	struct rnic_heap_span *span;	     /* nspans of them */
+	uint64_t *free_map;		     /* bit per span: 1 free */
+	uint32_t partial[RNIC_HEAP_CLASSES]; /* span with room, list */
+	rnic_heap_populate_fn populate;	     /* may be NULL */
+	void *arg;			     /* its first argument */
 };
 
 /*
@@ -50,7 +50,7 @@ struct rnic_heap {
  * stays unused), all free, of which at most @limit may be in use. @populate
  * is called with @arg before the first use of each span, for one or several
  * at once; it may be NULL. @arg stays the caller's.
- * Returns 0, -EINVAL (@size below a span or above 2^40) or -ENOMEM.
+ * Returns 0, -EINVAL (@size below a span or above 2^36) or -ENOMEM.
  * Partner: rnic_heap_fini().
  */
 int rnic_heap_init(struct rnic_heap *h, uint64_t size, uint64_t limit,

@@ -26,16 +26,16 @@
 #include <stdint.h>
 
 enum {
-	RNIC_MATCH_CLASSES = 8,		/* classes with a hash */
-	RNIC_MATCH_LISTED = 8,		/* cls of receives in the list */
+	RNIC_MATCH_CLASSES = 8, /* classes with a hash */
+	RNIC_MATCH_LISTED = 8,	/* cls of receives in the list */
 };
 
-#define RNIC_SRC_ANY UINT32_MAX		/* receive takes every source */
+#define RNIC_SRC_ANY UINT32_MAX /* receive takes every source */
 
 /* Place in a list ordered by age; also the list's head. */
 struct rnic_match_link {
-	struct rnic_match_link *next;	/* younger, or the head */
-	struct rnic_match_link *prev;	/* older, or the head */
+	struct rnic_match_link *next; /* younger, or the head */
+	struct rnic_match_link *prev; /* older, or the head */
 };
 
 /*
@@ -43,63 +43,63 @@ struct rnic_match_link {
  * stands in the bucket's chain for all of them.
  */
 struct rnic_match_node {
-	struct rnic_match_node *next;	/* ring of one key: younger */
-	struct rnic_match_node *prev;	/* ring of one key: older */
-	struct rnic_match_node *chain;	/* oldest of the next key */
+	struct rnic_match_node *next;  /* ring of one key: younger */
+	struct rnic_match_node *prev;  /* ring of one key: older */
+	struct rnic_match_node *chain; /* oldest of the next key */
 };
 
 /* A receive. The caller fills src, tag, ignore and may read the rest. */
 struct rnic_match_recv {
-	struct rnic_match_node node;	/* in its class, or in the list */
-	uint64_t tag;			/* tag wanted */
-	uint64_t seq;			/* age: lower is older */
-	uint64_t ignore;		/* tag bits that do not count */
-	uint32_t src;			/* source wanted or RNIC_SRC_ANY */
-	uint8_t cls;			/* class, or RNIC_MATCH_LISTED */
-	bool posted;			/* between post and unpost */
-	struct rnic_match_link order;	/* all receives, as posted */
+	struct rnic_match_node node;  /* in its class, or in the list */
+	uint64_t tag;		      /* tag wanted */
+	uint64_t seq;		      /* age: lower is older */
+	uint64_t ignore;	      /* tag bits that do not count */
+	uint32_t src;		      /* source wanted or RNIC_SRC_ANY */
+	uint8_t cls;		      /* class, or RNIC_MATCH_LISTED */
+	bool posted;		      /* between post and unpost */
+	struct rnic_match_link order; /* all receives, as posted */
 };
 
 /* A message. The caller fills src and tag and may read the rest. */
 struct rnic_match_msg {
-	uint64_t tag;			/* its tag */
-	uint64_t seq;			/* age: lower is older */
-	uint32_t src;			/* its source */
-	bool queued;			/* between queue and dequeue */
-	struct rnic_match_link order;	/* all messages, as arrived */
-	struct rnic_match_node node[RNIC_MATCH_CLASSES];	/* by class */
+	uint64_t tag;		      /* its tag */
+	uint64_t seq;		      /* age: lower is older */
+	uint32_t src;		      /* its source */
+	bool queued;		      /* between queue and dequeue */
+	struct rnic_match_link order; /* all messages, as arrived */
+	struct rnic_match_node node[RNIC_MATCH_CLASSES]; /* by class */
 };
 
 /* One hash. Size and load count keys, not objects. */
 struct rnic_match_table {
-	struct rnic_match_node **bucket;	/* oldest of each key */
-	uint32_t shift;		/* 64 - log2(buckets) */
-	uint32_t keys;		/* different keys in it */
+	struct rnic_match_node **bucket; /* oldest of each key */
+	uint32_t shift;			 /* 64 - log2(buckets) */
+	uint32_t keys;			 /* different keys in it */
 };
 
 /* One class of receives. */
 struct rnic_match_class {
-	uint64_t mask;			/* ~ignore: tag bits that count */
-	uint32_t src_or;		/* ~0 if any source, else 0 */
-	uint32_t used;			/* 0: place is free */
-	struct rnic_match_table recv;	/* posted receives */
-	struct rnic_match_table msg;	/* all queued messages */
-	uint64_t stamp;			/* clock when last asked for */
+	uint64_t mask;		      /* ~ignore: tag bits that count */
+	uint32_t src_or;	      /* ~0 if any source, else 0 */
+	uint32_t used;		      /* 0: place is free */
+	struct rnic_match_table recv; /* posted receives */
+	struct rnic_match_table msg;  /* all queued messages */
+	uint64_t stamp;		      /* clock when last asked for */
 };
 
 /* The engine. Zeroed memory is a finished one; never moved while in use. */
 struct rnic_match {
-	size_t nrecv;		/* receives posted */
-	size_t nmsg;		/* messages queued */
-	uint32_t busy;		/* bit per class that has receives */
-	uint32_t last;		/* class found last, tried first */
-	struct rnic_match_node listed;	/* head: receives of no class */
-	struct rnic_match_class cls[RNIC_MATCH_CLASSES];	/* places */
+	size_t nrecv;		       /* receives posted */
+	size_t nmsg;		       /* messages queued */
+	uint32_t busy;		       /* bit per class that has receives */
+	uint32_t last;		       /* class found last, tried first */
+	struct rnic_match_node listed; /* head: receives of no class */
+	struct rnic_match_class cls[RNIC_MATCH_CLASSES]; /* places */
 	struct rnic_match_link recvs;	/* head: receives, as posted */
 	struct rnic_match_link msgs;	/* head: messages, as arrived */
-	uint64_t seq;		/* age of the next object */
-	uint64_t clock;		/* posts and searches so far */
-	struct rnic_match_node **first;	/* memory of the first tables */
+	uint64_t seq;			/* age of the next object */
+	uint64_t clock;			/* posts and searches so far */
+	struct rnic_match_node **first; /* memory of the first tables */
 };
 
 /*
@@ -148,17 +148,17 @@ void rnic_match_queue(struct rnic_match *m, struct rnic_match_msg *msg);
 void rnic_match_dequeue(struct rnic_match *m, struct rnic_match_msg *msg);
 
 /* The part of rnic_match_find_msg() that searches. */
-struct rnic_match_msg *rnic_match_search_msg(struct rnic_match *m,
-					     uint32_t src, uint64_t tag,
-					     uint64_t ignore);
+struct rnic_match_msg *rnic_match_search_msg(struct rnic_match *m, uint32_t src,
+					     uint64_t tag, uint64_t ignore);
 
 /*
  * The oldest queued message that a receive of @src (or RNIC_SRC_ANY), @tag
  * and @ignore would take, or NULL. It stays queued.
  */
-static inline struct rnic_match_msg *
-rnic_match_find_msg(struct rnic_match *m, uint32_t src, uint64_t tag,
-		    uint64_t ignore)
+static inline struct rnic_match_msg *rnic_match_find_msg(struct rnic_match *m,
+							 uint32_t src,
+							 uint64_t tag,
+							 uint64_t ignore)
 {
 	return m->nmsg ? rnic_match_search_msg(m, src, tag, ignore) : NULL;
 }

@@ -25,28 +25,28 @@
 
 #include "shm/layout.h"
 
-#define RNIC_CHUNK_NONE UINT32_MAX	/* not a chunk */
+#define RNIC_CHUNK_NONE UINT32_MAX /* not a chunk */
 
 /* Where the chunks lie. Zeroed: no chunks at all. */
 struct rnic_pool_geom {
-	uint64_t bytes;		/* the whole pool */
-	uint64_t large_off;	/* first large chunk */
-	uint32_t nsmall;	/* small chunks, RNIC_POOL_SMALL bytes each */
-	uint32_t nlarge;	/* large chunks, RNIC_POOL_LARGE bytes each */
+	uint64_t bytes;	    /* the whole pool */
+	uint64_t large_off; /* first large chunk */
+	uint32_t nsmall;    /* small chunks, RNIC_POOL_SMALL bytes each */
+	uint32_t nlarge;    /* large chunks, RNIC_POOL_LARGE bytes each */
 };
 
 /* Free chunks of one size, in order of release. */
 struct rnic_pool_queue {
-	uint32_t head;		/* longest free, or RNIC_CHUNK_NONE */
-	uint32_t tail;		/* released last; valid if head is */
-	uint32_t count;		/* free chunks */
+	uint32_t head;	/* longest free, or RNIC_CHUNK_NONE */
+	uint32_t tail;	/* released last; valid if head is */
+	uint32_t count; /* free chunks */
 };
 
 /* The free chunks of a pool. Zeroed: finished. */
 struct rnic_pool {
-	struct rnic_pool_geom geom;	/* constant */
-	struct rnic_pool_queue queue[2];	/* small, large */
-	uint32_t *next;		/* per chunk: next in its queue */
+	struct rnic_pool_geom geom;	 /* constant */
+	struct rnic_pool_queue queue[2]; /* small, large */
+	uint32_t *next;			 /* per chunk: next in its queue */
 };
 
 /*
@@ -60,18 +60,22 @@ int rnic_pool_geom_init(struct rnic_pool_geom *g, uint64_t bytes,
 /*
  * Finds the place in the pool of @chunk, of which @len bytes are used; both
  * may come from a peer. Returns true and sets @off, or false if there is no
- * such chunk or it is shorter than @len.
+ * such chunk or it is shorter than @len (@off unchanged).
  */
 static inline bool rnic_pool_locate(const struct rnic_pool_geom *g,
 				    uint32_t chunk, uint32_t len, uint64_t *off)
 {
 	if (chunk < g->nsmall) {
+		if (len > RNIC_POOL_SMALL)
+			return false;
 		*off = (uint64_t)chunk * RNIC_POOL_SMALL;
-		return len <= RNIC_POOL_SMALL;
+		return true;
 	}
 	chunk -= g->nsmall;
+	if (chunk >= g->nlarge || len > RNIC_POOL_LARGE)
+		return false;
 	*off = g->large_off + (uint64_t)chunk * RNIC_POOL_LARGE;
-	return chunk < g->nlarge && len <= RNIC_POOL_LARGE;
+	return true;
 }
 
 /*

@@ -108,9 +108,9 @@ static int read_header(struct rnic_remote *r, const struct rnic_segment *tables,
 
 	if (!ret)
 		ret = check_header(h, &r->addr, &r->mailbox);
-	if (!ret)
-		ret = rnic_pool_geom_init(&r->geom, h->pool_bytes,
-					  h->pool_large_off);
+	if (!ret && rnic_pool_geom_init(&r->geom, h->pool_bytes,
+					h->pool_large_off))
+		ret = -EPROTO;
 	if (ret) {
 		rnic_log(RNIC_LOG_WARN, "attach to pid %u: header of its "
 			 "device is damaged or not of shrimp", r->addr.pid);

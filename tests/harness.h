@@ -51,6 +51,12 @@ void th_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 
 /*
+ * Notes where this thread's test called the harness, so that a failure found
+ * inside a helper names that place too. The macros below call it.
+ */
+void th_at(const char *file, int line);
+
+/*
  * Fails unless @ret is 0 (or positive); the text names @what and the
  * libfabric error. Returns @ret.
  */
@@ -256,6 +262,25 @@ void th_group_finish(struct th_group *g);
 /* th_group_start() and th_group_finish() in one. */
 void th_run(int n, th_main_fn *main, void *arg, unsigned int seconds);
 
+/* A test of a program's table: th_run(n, main, NULL, seconds). */
+struct th_spec {
+	th_main_fn *main;     /* what each child runs */
+	int n;		      /* children */
+	unsigned int seconds; /* time limit */
+};
+
+/* The cmocka test that runs the struct th_spec in its initial state. */
+void th_case(void **state);
+
+/* Table entry: @n children run @fn; the test has the name of @fn. */
+#define TH_CASE(fn, n, seconds)                                                \
+	{                                                                      \
+#fn, th_case, NULL, NULL, &(struct th_spec)                    \
+		{                                                              \
+			fn, n, seconds                                         \
+		}                                                              \
+	}
+
 /*
  * Runs the tests of a program: sets FI_PROVIDER if unset, applies the test
  * filter (a pattern of cmocka) in argv[1], checks that no child is left.
@@ -294,14 +319,14 @@ struct th_stack_opts {
 	bool one_cq;		     /* one CQ for both (txcq == rxcq) */
 	bool cntrs;		     /* bind txcntr and rxcntr before enable */
 	bool no_enable;		     /* leave fi_enable() to the test */
-	uint64_t tx_bind;	     /* more flags for the CQ bind: FI_TRANSMIT */
-	uint64_t rx_bind;	     /* more flags for the CQ bind: FI_RECV */
-	uint64_t tx_op_flags;	     /* tx_attr->op_flags; 0 */
-	uint64_t rx_op_flags;	     /* rx_attr->op_flags; 0 */
-	size_t cq_size;		     /* 0: the provider's */
-	const char *node;	     /* fi_getinfo() node; NULL */
-	const char *service;	     /* fi_getinfo() service; NULL */
-	uint64_t flags;		     /* fi_getinfo() flags; 0 */
+	uint64_t tx_bind;     /* more flags for the CQ bind: FI_TRANSMIT */
+	uint64_t rx_bind;     /* more flags for the CQ bind: FI_RECV */
+	uint64_t tx_op_flags; /* tx_attr->op_flags; 0 */
+	uint64_t rx_op_flags; /* rx_attr->op_flags; 0 */
+	size_t cq_size;	      /* 0: the provider's */
+	const char *node;     /* fi_getinfo() node; NULL */
+	const char *service;  /* fi_getinfo() service; NULL */
+	uint64_t flags;	      /* fi_getinfo() flags; 0 */
 	/* Share its fabric and domain (AV, CQs and endpoint are own). */
 	struct th_stack *domain_of;
 };
@@ -311,18 +336,18 @@ enum { TH_MAX_PEERS = 512, TH_MAX_ADDR = 256 };
 
 /* An endpoint with everything it needs. */
 struct th_stack {
-	struct fi_info *info;	   /* what fi_getinfo() gave */
-	struct fid_fabric *fabric; /* own, or that of domain_of */
-	struct fid_domain *domain; /* own, or that of domain_of */
-	struct fid_av *av;	   /* own */
-	struct fid_cq *txcq;	   /* own */
-	struct fid_cq *rxcq;	   /* own; txcq if one_cq */
-	struct fid_cntr *txcntr;   /* own; FI_SEND; NULL unless cntrs */
-	struct fid_cntr *rxcntr;   /* own; FI_RECV; NULL unless cntrs */
-	struct fid_ep *ep;	   /* own */
-	char addr[TH_MAX_ADDR];	   /* fi_getname() after enable */
-	size_t addrlen;		   /* its length */
-	fi_addr_t *peers;	   /* by rank, after th_stack_connect() */
+	struct fi_info *info;	    /* what fi_getinfo() gave */
+	struct fid_fabric *fabric;  /* own, or that of domain_of */
+	struct fid_domain *domain;  /* own, or that of domain_of */
+	struct fid_av *av;	    /* own */
+	struct fid_cq *txcq;	    /* own */
+	struct fid_cq *rxcq;	    /* own; txcq if one_cq */
+	struct fid_cntr *txcntr;    /* own; FI_SEND; NULL unless cntrs */
+	struct fid_cntr *rxcntr;    /* own; FI_RECV; NULL unless cntrs */
+	struct fid_ep *ep;	    /* own */
+	char addr[TH_MAX_ADDR];	    /* fi_getname() after enable */
+	size_t addrlen;		    /* its length */
+	fi_addr_t *peers;	    /* by rank, after th_stack_connect() */
 	struct th_stack *domain_of; /* owner of fabric and domain, or NULL */
 	/*
 	 * Another stack of this process that needs progress while this one
@@ -396,9 +421,24 @@ void th_quiet(struct th_stack *s, unsigned int ms);
 void th_cntr_reach(struct th_stack *s, struct fid_cntr *cntr, uint64_t value);
 
 /*
- * The plain calls without descriptor, repeated while they give -FI_EAGAIN;
- * any other error fails the test.
+ * True if the message call @call, which gave @ret, must be made again because
+ * of -FI_EAGAIN: progress was made meanwhile. Our own provider may not give
+ * that (contract P2), so there it fails the test, as any other error does
+ * everywhere, and as does passing @dl.
  */
+bool th_again(struct th_stack *s, ssize_t ret, const char *call,
+	      const struct th_deadline *dl);
+
+/* Makes the message call @call, as often as th_again() says. */
+#define th_post(s, call)                                                       \
+	do {                                                                   \
+		struct th_deadline dl_ = th_patience();                        \
+                                                                               \
+		while (th_again(s, (call), #call, &dl_))                       \
+			;                                                      \
+	} while (0)
+
+/* The plain calls without descriptor, through th_post(). */
 void th_send(struct th_stack *s, fi_addr_t to, const void *buf, size_t len,
 	     void *ctx);
 void th_tsend(struct th_stack *s, fi_addr_t to, const void *buf, size_t len,
@@ -406,5 +446,33 @@ void th_tsend(struct th_stack *s, fi_addr_t to, const void *buf, size_t len,
 void th_recv(struct th_stack *s, void *buf, size_t len, void *ctx);
 void th_trecv(struct th_stack *s, void *buf, size_t len, uint64_t tag,
 	      uint64_t ignore, void *ctx);
+
+/*
+ * Each of these functions under its own name, with th_at() before it.
+ */
+#define TH_AT()		     th_at(__FILE__, __LINE__)
+#define th_verify_at(...)    (TH_AT(), (th_verify_at)(__VA_ARGS__))
+#define th_verify(...)	     (TH_AT(), (th_verify)(__VA_ARGS__))
+#define th_verify_byte(...)  (TH_AT(), (th_verify_byte)(__VA_ARGS__))
+#define th_buf_check(...)    (TH_AT(), (th_buf_check)(__VA_ARGS__))
+#define th_buf_free(...)     (TH_AT(), (th_buf_free)(__VA_ARGS__))
+#define th_stack_open(...)   (TH_AT(), (th_stack_open)(__VA_ARGS__))
+#define th_stack_enable(...) (TH_AT(), (th_stack_enable)(__VA_ARGS__))
+#define th_stack_close(...)  (TH_AT(), (th_stack_close)(__VA_ARGS__))
+#define th_pair_open(...)    (TH_AT(), (th_pair_open)(__VA_ARGS__))
+#define th_pair_close(...)   (TH_AT(), (th_pair_close)(__VA_ARGS__))
+#define th_cq_next(...)	     (TH_AT(), (th_cq_next)(__VA_ARGS__))
+#define th_tx_ok(...)	     (TH_AT(), (th_tx_ok)(__VA_ARGS__))
+#define th_rx_ok(...)	     (TH_AT(), (th_rx_ok)(__VA_ARGS__))
+#define th_tx_err(...)	     (TH_AT(), (th_tx_err)(__VA_ARGS__))
+#define th_rx_err(...)	     (TH_AT(), (th_rx_err)(__VA_ARGS__))
+#define th_rx_from(...)	     (TH_AT(), (th_rx_from)(__VA_ARGS__))
+#define th_quiet(...)	     (TH_AT(), (th_quiet)(__VA_ARGS__))
+#define th_cntr_reach(...)   (TH_AT(), (th_cntr_reach)(__VA_ARGS__))
+#define th_send(...)	     (TH_AT(), (th_send)(__VA_ARGS__))
+#define th_tsend(...)	     (TH_AT(), (th_tsend)(__VA_ARGS__))
+#define th_recv(...)	     (TH_AT(), (th_recv)(__VA_ARGS__))
+#define th_trecv(...)	     (TH_AT(), (th_trecv)(__VA_ARGS__))
+#define th_again(...)	     (TH_AT(), (th_again)(__VA_ARGS__))
 
 #endif /* SHRIMP_TESTS_HARNESS_H */

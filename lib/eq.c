@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Event queues.
+ */
+#include "lib/eq.h"
+
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/fabric.h"
+#include "lib/tx.h"
+
+/* An event or, if err is not 0, an error. */
+struct event {
+	struct cds_list_head link;	/* in eq->events */
+	uint32_t event;			/* FI_AV_COMPLETE and so on */
+	struct fi_eq_err_entry err;	/* err.err 0: no error */
+	size_t len;			/* bytes of buf */
+	uint8_t buf[];			/* the entry */
+};
+
+static int post(struct shrimp_eq *eq, const struct event *proto,
+		const void *buf)
+{
+	struct event *e = malloc(sizeof(*e) + proto->len);
+
+	if (!e)
+		return -FI_ENOMEM;
+	*e = *proto;
+	if (proto->len)
+		memcpy(e->buf, buf, proto->len);
+	pthread_mutex_lock(&eq->lock);
+	cds_list_add_tail(&e->link, &eq->events);
+	pthread_mutex_unlock(&eq->lock);
+	shrimp_wait_signal(&eq->wait);
+	return 0;
+}
+
+int shrimp_eq_post(struct shrimp_eq *eq, uint32_t event, const void *buf,
+		   size_t len)
+{
+	struct event e = { .event = event, .len = len };
+
+	return post(eq, &e, buf);
+}
+
+int shrimp_eq_post_err(struct shrimp_eq *eq, const struct fi_eq_err_entry *err)
+{
+	struct event e = { .err = *err };
+
+	e.err.err_data = NULL;
+	e.err.err_data_size = 0;
+	return post(eq, &e, NULL);
+}
+
+/* The oldest event, the lock held; NULL if there is none. */
+static struct event *first(struct shrimp_eq *eq)
+{
+	if (cds_list_empty(&eq->events))
+		return NULL;
+	return cds_list_first_entry(&eq->events, struct event, link);
+}
+
+static ssize_t take(struct shrimp_eq *eq, uint32_t *event, void *buf,
+		    size_t len, uint64_t flags)
+{
+	struct event *e = first(eq);
+	ssize_t ret;
+
+	if (!e)
+		return -FI_EAGAIN;
+	if (e->err.err)
+		return -FI_EAVAIL;
+	if (e->len > len)
+		return -FI_ETOOSMALL;
+	if (event)
+		*event = e->event;
+	if (e->len)
+		memcpy(buf, e->buf, e->len);
+	ret = (ssize_t)e->len;
+	if (!(flags & FI_PEEK)) {
+		cds_list_del(&e->link);
+		free(e);
+	}
+	return ret;
+}
+
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf,
+		       size_t len, uint64_t flags)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+	ssize_t ret;
+
+	pthread_mutex_lock(&eq->lock);
+	ret = take(eq, event, buf, len, flags);
+	pthread_mutex_unlock(&eq->lock);
+	return ret;
+}
+
+static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf,
+			  uint64_t flags)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+	ssize_t ret = -FI_EAGAIN;
+	struct event *e;
+
+	pthread_mutex_lock(&eq->lock);
+	e = first(eq);
+	if (e && e->err.err) {
+		*buf = e->err;
+		ret = sizeof(*buf);
+		if (!(flags & FI_PEEK)) {
+			cds_list_del(&e->link);
+			free(e);
+		}
+	}
+	pthread_mutex_unlock(&eq->lock);
+	return ret;
+}
+
+static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
+			size_t len, uint64_t flags)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+	int ret;
+
+	if (!eq->writable || flags)
+		return -FI_EINVAL;
+	ret = shrimp_eq_post(eq, event, buf, len);
+	return ret ? ret : (ssize_t)len;
+}
+
+static bool ready(struct shrimp_eq *eq)
+{
+	bool yes;
+
+	pthread_mutex_lock(&eq->lock);
+	yes = first(eq);
+	pthread_mutex_unlock(&eq->lock);
+	return yes;
+}
+
+int shrimp_eq_trywait(struct shrimp_eq *eq)
+{
+	if (!shrimp_wait_sleeps(&eq->wait))
+		return -FI_EINVAL;
+	shrimp_wait_arm(&eq->wait);
+	return ready(eq) ? -FI_EAGAIN : 0;
+}
+
+static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf,
+			size_t len, int timeout, uint64_t flags)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+	uint64_t start = shrimp_now_ms();
+
+	for (;;) {
+		ssize_t ret = eq_read(fid, event, buf, len, flags);
+		int left = shrimp_wait_left(timeout, start);
+
+		if (ret != -FI_EAGAIN || !left)
+			return ret;
+		if (!shrimp_wait_sleeps(&eq->wait))
+			sched_yield();
+		else if (!shrimp_eq_trywait(eq))
+			shrimp_wait_sleep(&eq->wait, left);
+	}
+}
+
+static const char *eq_strerror(struct fid_eq *fid, int prov_errno,
+			       const void *err_data, char *buf, size_t len)
+{
+	const char *text = fi_strerror(prov_errno);
+
+	(void)fid, (void)err_data;
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = '\0';
+	}
+	return text;
+}
+
+static int eq_close(struct fid *fid)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+	struct event *e;
+
+	if (rnic_load32_acquire(&eq->refs))
+		return -FI_EBUSY;
+	while ((e = first(eq))) {
+		cds_list_del(&e->link);
+		free(e);
+	}
+	shrimp_wait_close(&eq->wait);
+	pthread_mutex_destroy(&eq->lock);
+	rnic_sub32_acqrel(&eq->fabric->refs, 1);
+	free(eq);
+	return 0;
+}
+
+static int eq_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid, (void)bfid, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static int eq_control(struct fid *fid, int command, void *arg)
+{
+	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
+
+	return shrimp_wait_control(&eq->wait, command, arg);
+}
+
+static int eq_ops_open(struct fid *fid, const char *name, uint64_t flags,
+		       void **ops, void *context)
+{
+	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = eq_close,
+	.bind = eq_bind,
+	.control = eq_control,
+	.ops_open = eq_ops_open,
+};
+
+static struct fi_ops_eq eq_ops = {
+	.size = sizeof(struct fi_ops_eq),
+	.read = eq_read,
+	.readerr = eq_readerr,
+	.write = eq_write,
+	.sread = eq_sread,
+	.strerror = eq_strerror,
+};
+
+int shrimp_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+		   struct fid_eq **out, void *context)
+{
+	static const struct fi_eq_attr none;
+	struct shrimp_eq *eq;
+	int ret;
+
+	if (!attr)
+		attr = (struct fi_eq_attr *)(uintptr_t)&none;
+	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
+		return -FI_EINVAL;
+	eq = calloc(1, sizeof(*eq));
+	if (!eq)
+		return -FI_ENOMEM;
+	ret = shrimp_wait_open(&eq->wait, &eq->fid.fid, attr->wait_obj,
+			       attr->wait_set);
+	if (ret) {
+		free(eq);
+		return ret;
+	}
+	pthread_mutex_init(&eq->lock, NULL);
+	CDS_INIT_LIST_HEAD(&eq->events);
+	eq->writable = attr->flags & FI_WRITE;
+	eq->fabric = (struct shrimp_fabric *)fabric;
+	eq->fid.fid.fclass = FI_CLASS_EQ;
+	eq->fid.fid.context = context;
+	eq->fid.fid.ops = &fid_ops;
+	eq->fid.ops = &eq_ops;
+	rnic_add32_acqrel(&eq->fabric->refs, 1);
+	*out = &eq->fid;
+	return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Poll sets. The lock protects the table; it is outside of a CQ's locks.
+ */
+#include "lib/poll.h"
+
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "lib/cntr.h"
+#include "lib/cq.h"
+#include "lib/domain.h"
+
+enum { FIRST_ROOM = 8 };	/* entries of a new table */
+
+struct pollset {
+	struct fid_poll fid;		/* first: what clients hold */
+	struct shrimp_domain *domain;	/* parent, referenced */
+	pthread_mutex_t lock;		/* protects the table */
+	struct fid **fids;		/* CQs and counters */
+	size_t n;			/* how many */
+	size_t room;			/* entries allocated */
+};
+
+static bool has_something(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return shrimp_cq_poll((struct shrimp_cq *)fid);
+	return shrimp_cntr_poll((struct shrimp_cntr *)fid);
+}
+
+static int poll_poll(struct fid_poll *fid, void **context, int count)
+{
+	struct pollset *p = (struct pollset *)fid;
+	int got = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->n && got < count; i++)
+		if (has_something(p->fids[i]))
+			context[got++] = p->fids[i]->context;
+	pthread_mutex_unlock(&p->lock);
+	return got;
+}
+
+static int append(struct pollset *p, struct fid *fid)
+{
+	if (p->n == p->room) {
+		size_t room = p->room ? 2 * p->room : FIRST_ROOM;
+		void *t = realloc(p->fids, room * sizeof(*p->fids));
+
+		if (!t)
+			return -FI_ENOMEM;
+		p->fids = t;
+		p->room = room;
+	}
+	p->fids[p->n++] = fid;
+	return 0;
+}
+
+static int poll_add(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
+{
+	struct pollset *p = (struct pollset *)pfid;
+	int ret;
+
+	if (flags ||
+	    (fid->fclass != FI_CLASS_CQ && fid->fclass != FI_CLASS_CNTR))
+		return -FI_EINVAL;
+	pthread_mutex_lock(&p->lock);
+	ret = append(p, fid);
+	pthread_mutex_unlock(&p->lock);
+	return ret;
+}
+
+static int poll_del(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
+{
+	struct pollset *p = (struct pollset *)pfid;
+	int ret = -FI_EINVAL;
+
+	if (flags)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->fids[i] != fid)
+			continue;
+		p->fids[i] = p->fids[--p->n];
+		ret = 0;
+		break;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return ret;
+}
+
+static int poll_close(struct fid *fid)
+{
+	struct pollset *p = (struct pollset *)fid;
+
+	pthread_mutex_destroy(&p->lock);
+	rnic_sub32_acqrel(&p->domain->refs, 1);
+	free(p->fids);
+	free(p);
+	return 0;
+}
+
+static int poll_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid, (void)bfid, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static int poll_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid, (void)command, (void)arg;
+	return -FI_ENOSYS;
+}
+
+static int poll_ops_open(struct fid *fid, const char *name, uint64_t flags,
+			 void **ops, void *context)
+{
+	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = poll_close,
+	.bind = poll_bind,
+	.control = poll_control,
+	.ops_open = poll_ops_open,
+};
+
+static struct fi_ops_poll poll_ops = {
+	.size = sizeof(struct fi_ops_poll),
+	.poll = poll_poll,
+	.poll_add = poll_add,
+	.poll_del = poll_del,
+};
+
+int shrimp_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+		     struct fid_poll **out)
+{
+	struct pollset *p;
+
+	if (attr && attr->flags)
+		return -FI_EINVAL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -FI_ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	p->domain = shrimp_domain_of(domain);
+	p->fid.fid.fclass = FI_CLASS_POLL;
+	p->fid.fid.ops = &fid_ops;
+	p->fid.ops = &poll_ops;
+	rnic_add32_acqrel(&p->domain->refs, 1);
+	*out = &p->fid;
+	return 0;
+}

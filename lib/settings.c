@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Settings: one table says name, kind, range, default, place and help.
+ */
+#include "lib/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/info.h"
+
+extern char **environ;
+
+#define PREFIX "FI_SHRIMP_"
+
+enum kind {
+	KIND_BYTES,	/* number with k, m or g */
+	KIND_COUNT,	/* plain number */
+	KIND_SECONDS,	/* decimal seconds, kept as milliseconds */
+	KIND_WORD,	/* one of a list */
+	KIND_PATH,	/* any string */
+};
+
+struct setting {
+	const char *name;	/* after FI_SHRIMP_, upper case */
+	const char *param;	/* as libfabric wants it: lower case */
+	enum kind kind;		/* how to read it */
+	double min, max;	/* of numbers */
+	double def;		/* default, of words the index */
+	size_t off;		/* in struct shrimp_settings */
+	size_t size;		/* of the field */
+	const char *words;	/* of KIND_WORD: "a|b|c" */
+	const char *help;	/* one sentence */
+};
+
+#define FIELD(f) \
+	offsetof(struct shrimp_settings, f), \
+		sizeof(((struct shrimp_settings *)0)->f)
+
+static const struct setting table[] = {
+	{ "TX_BUFFER", "tx_buffer", KIND_BYTES, 65536, 900e6, 256 << 20,
+	  FIELD(tx_buffer), NULL,
+	  "bytes of injected messages an endpoint keeps before -FI_EAGAIN" },
+	{ "CQ_MAX", "cq_max", KIND_COUNT, 1, 1e9, 1000000, FIELD(cq_max), NULL,
+	  "unread completions of a queue before sends get -FI_EAGAIN" },
+	{ "UNEXPECTED", "unexpected", KIND_BYTES, 0, 1e12, 64 << 20,
+	  FIELD(unexpected), NULL,
+	  "bytes of unmatched messages before senders keep their payload" },
+	{ "POOL", "pool", KIND_BYTES, 0, 16 << 20, 0, FIELD(pool), NULL,
+	  "chunk pool of an endpoint in bytes; 0: twice an L2 cache" },
+	{ "EAGER_MAX", "eager_max", KIND_BYTES, 1024, 65536, 65536,
+	  FIELD(eager_max), NULL,
+	  "largest message in bytes whose payload is sent before the match" },
+	{ "LINGER", "linger", KIND_SECONDS, 0, 3600, 5, FIELD(linger_ms), NULL,
+	  "seconds that closing an endpoint waits for peers to fetch" },
+	{ "LANE_LINES", "lane_lines", KIND_COUNT, 2, 64, 64, FIELD(lane_lines),
+	  NULL, "descriptors under way to one peer (a small one is for tests)" },
+	{ "SPIN", "spin", KIND_COUNT, 1, 1e9, 100, FIELD(spin), NULL,
+	  "empty polls before a yield when processes outnumber cores" },
+	{ "ATTACH", "attach", KIND_WORD, 0, 0, 0, FIELD(attach),
+	  "auto|proc|socket", "how to reach a peer's segments" },
+	{ "NUMA", "numa", KIND_WORD, 0, 0, 0, FIELD(numa), "local|off",
+	  "bind tables, lanes and pools to the home node, or do not" },
+	{ "MEMBARRIER", "membarrier", KIND_WORD, 0, 0, 0, FIELD(membarrier),
+	  "auto|off", "off: every sender fences by itself" },
+	{ "STATS", "stats", KIND_PATH, 0, 0, 0, FIELD(stats_file), NULL,
+	  "file to which each domain appends its counters when it closes" },
+};
+
+enum { SETTINGS = sizeof(table) / sizeof(*table) };
+
+void shrimp_settings_define(void)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		fi_param_define(&shrimp_prov, table[i].param, FI_PARAM_STRING,
+				"%s", table[i].help);
+}
+
+/* Says it where a user looks, whatever the log level is. */
+static void complain(const char *name, const char *value, const char *allowed)
+{
+	fprintf(stderr, "shrimp: " PREFIX "%s=%s: not allowed; %s\n", name,
+		value, allowed);
+	FI_INFO(&shrimp_prov, FI_LOG_CORE, PREFIX "%s=%s: not allowed; %s\n",
+		name, value, allowed);
+}
+
+static double unit(const char *end, bool *ok)
+{
+	static const char letters[] = "kmg";
+	const char *at;
+
+	*ok = true;
+	if (!*end)
+		return 1;
+	at = strchr(letters, tolower((unsigned char)*end));
+	*ok = at && !end[1];
+	return *ok ? (double)(UINT64_C(1) << 10 * (at - letters + 1)) : 0;
+}
+
+/* A number of the kind @s says, in its range. */
+static bool parse_number(const struct setting *s, const char *value, double *x)
+{
+	char *end;
+	bool ok = false;
+
+	errno = 0;
+	*x = strtod(value, &end);
+	if (end == value || errno || *x > 1e18 ||
+	    !isdigit((unsigned char)*value))
+		return false;
+	if (s->kind == KIND_BYTES)
+		*x *= unit(end, &ok);
+	else
+		ok = !*end;
+	if (ok && s->kind != KIND_SECONDS)
+		ok = *x < s->max + 1 && *x == (double)(uint64_t)*x;
+	return ok && *x >= s->min && *x <= s->max;
+}
+
+/* Index of @value in the list of words, or -1. */
+static int parse_word(const char *words, const char *value)
+{
+	size_t len = strlen(value);
+
+	for (int i = 0;; i++) {
+		size_t n = strcspn(words, "|");
+
+		if (n == len && !strncmp(words, value, n))
+			return i;
+		if (!words[n])
+			return -1;
+		words += n + 1;
+	}
+}
+
+static void store(struct shrimp_settings *to, const struct setting *s, double x)
+{
+	void *at = (char *)to + s->off;
+
+	if (s->kind == KIND_SECONDS)
+		x *= 1000;
+	if (s->size == sizeof(size_t))
+		*(size_t *)at = (size_t)x;
+	else if (s->size == sizeof(unsigned int))
+		*(unsigned int *)at = (unsigned int)x;
+	else
+		*(bool *)at = x == 0;	/* the first word means yes */
+}
+
+static void allowed_text(const struct setting *s, char *buf, size_t room)
+{
+	static const char *const kinds[] = {
+		[KIND_BYTES] = "bytes (k, m, g allowed)",
+		[KIND_COUNT] = "a number",
+		[KIND_SECONDS] = "seconds",
+	};
+
+	if (s->kind == KIND_WORD)
+		snprintf(buf, room, "allowed: %s", s->words);
+	else
+		snprintf(buf, room, "allowed: %s from %.0f to %.0f",
+			 kinds[s->kind], s->min, s->max);
+}
+
+static int set_one(struct shrimp_settings *to, const struct setting *s,
+		   const char *value)
+{
+	char allowed[128];
+	double x = 0;
+	bool ok = true;
+
+	if (s->kind == KIND_PATH) {
+		to->stats_file = *value ? strdup(value) : NULL;
+		return 0;
+	}
+	if (s->kind == KIND_WORD) {
+		x = parse_word(s->words, value);
+		ok = x >= 0;
+	} else {
+		ok = parse_number(s, value, &x);
+	}
+	if (ok) {
+		store(to, s, x);
+		return 0;
+	}
+	allowed_text(s, allowed, sizeof(allowed));
+	complain(s->name, value, allowed);
+	return -FI_EINVAL;
+}
+
+static const struct setting *find(const char *name, size_t len)
+{
+	for (int i = 0; i < SETTINGS; i++)
+		if (strlen(table[i].name) == len &&
+		    !strncmp(table[i].name, name, len))
+			return &table[i];
+	return NULL;
+}
+
+/* A name nobody reads is most likely a mistake. */
+static int check_names(void)
+{
+	int ret = 0;
+
+	for (char **e = environ; e && *e; e++) {
+		const char *name = *e + strlen(PREFIX);
+		size_t len = strcspn(*e, "=");
+
+		if (strncmp(*e, PREFIX, strlen(PREFIX)) ||
+		    find(name, len - strlen(PREFIX)))
+			continue;
+		fprintf(stderr, "shrimp: %.*s: there is no such setting; "
+			"fi_info -g %s lists them all\n", (int)len, *e,
+			PREFIX);
+		ret = -FI_EINVAL;
+	}
+	return ret;
+}
+
+int shrimp_settings_load(struct shrimp_settings *s)
+{
+	int ret = check_names();
+
+	*s = (struct shrimp_settings){ 0 };
+	for (int i = 0; i < SETTINGS; i++) {
+		char *value = NULL;
+
+		if (table[i].kind != KIND_PATH)
+			store(s, &table[i], table[i].def);
+		if (!fi_param_get_str(&shrimp_prov, table[i].param, &value) &&
+		    value && set_one(s, &table[i], value))
+			ret = -FI_EINVAL;
+	}
+	if (ret)
+		shrimp_settings_free(s);
+	return ret;
+}
+
+void shrimp_settings_free(struct shrimp_settings *s)
+{
+	free(s->stats_file);
+	s->stats_file = NULL;
+}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the shrimp authors
+
+# MPI programs. They use what is installed: MPI, libfabric, and the extension
+# header of the provider. Each name in MPI_TESTS also has its two lines below.
+
+MPI_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
+MPI_TEST_LDADD = mpi-tests/libmpitest.la $(LIBFABRIC_LIBS) $(MPI_LIBS)
+
+if HAVE_MPI
+check_LTLIBRARIES += mpi-tests/libmpitest.la
+endif
+
+mpi_tests_libmpitest_la_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_libmpitest_la_SOURCES = \
+	mpi-tests/common.c \
+	mpi-tests/common.h
+
+MPI_TESTS += \
+	mpi-tests/allreduce \
+	mpi-tests/alltoall \
+	mpi-tests/cancel \
+	mpi-tests/coll \
+	mpi-tests/comms \
+	mpi-tests/datatypes \
+	mpi-tests/halo \
+	mpi-tests/mixed \
+	mpi-tests/onesided \
+	mpi-tests/probe \
+	mpi-tests/pt2pt \
+	mpi-tests/reverse \
+	mpi-tests/ring \
+	mpi-tests/sizes \
+	mpi-tests/spawn \
+	mpi-tests/storm \
+	mpi-tests/threads
+
+mpi_tests_allreduce_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_allreduce_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_alltoall_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_alltoall_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_cancel_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_cancel_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_coll_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_coll_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_comms_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_comms_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_datatypes_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_datatypes_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_halo_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_halo_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_mixed_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_mixed_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_onesided_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_onesided_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_probe_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_probe_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_pt2pt_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_pt2pt_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_reverse_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_reverse_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_ring_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_ring_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_sizes_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_sizes_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_spawn_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_spawn_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_storm_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_storm_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_threads_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_threads_LDADD = $(MPI_TEST_LDADD)

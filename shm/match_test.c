@@ -1,0 +1,882 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Tag matching: each call, order of age within and across classes, more
+ * classes than there are hashes, a reference model under random operations,
+ * and cost that does not follow the number of objects.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/match.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#define SYNC_BIT (UINT64_C(1) << 60) /* what MPI's receives ignore */
+
+enum {
+	STEPS = 100000,	  /* of the model test */
+	LIVE = 96,	  /* objects of each kind in the model test */
+	FEW = 1000,	  /* cost is compared between FEW */
+	MANY = 100000,	  /* and MANY objects */
+	COST_RATIO = 100, /* allowed; a linear search has 10^3 or more */
+};
+
+static uint64_t rng_state = 88172645463325252u;
+
+static uint32_t rng(uint32_t below)
+{
+	rng_state ^= rng_state << 13;
+	rng_state ^= rng_state >> 7;
+	rng_state ^= rng_state << 17;
+	return (uint32_t)((rng_state >> 32) * below >> 32);
+}
+
+static void setup(struct rnic_match *m)
+{
+	assert_int_equal(rnic_match_init(m), 0);
+}
+
+static void post(struct rnic_match *m, struct rnic_match_recv *r, uint32_t src,
+		 uint64_t tag, uint64_t ignore)
+{
+	memset(r, 0xa5, sizeof(*r)); /* nothing else need be filled */
+	r->src = src;
+	r->tag = tag;
+	r->ignore = ignore;
+	rnic_match_post(m, r);
+	assert_true(r->posted);
+}
+
+static void queue(struct rnic_match *m, struct rnic_match_msg *msg,
+		  uint32_t src, uint64_t tag)
+{
+	memset(msg, 0xa5, sizeof(*msg));
+	msg->src = src;
+	msg->tag = tag;
+	rnic_match_queue(m, msg);
+	assert_true(msg->queued);
+}
+
+/* ---- each call ---- */
+
+static void an_empty_engine_finds_nothing(void **state)
+{
+	struct rnic_match m;
+
+	(void)state;
+	setup(&m);
+	assert_null(rnic_match_find_recv(&m, 1, 2));
+	assert_null(rnic_match_find_msg(&m, 1, 2, 0));
+	assert_null(rnic_match_search_recv(&m, 1, 2));
+	assert_null(rnic_match_search_msg(&m, 1, 2, 0));
+	assert_null(rnic_match_first_recv(&m));
+	assert_null(rnic_match_last_recv(&m));
+	assert_null(rnic_match_first_msg(&m));
+	rnic_match_fini(&m);
+	rnic_match_fini(&m);
+}
+
+static void zeroed_memory_is_a_finished_engine(void **state)
+{
+	struct rnic_match m = { .nrecv = 0 };
+
+	(void)state;
+	assert_null(rnic_match_find_recv(&m, 0, 0));
+	assert_null(rnic_match_find_msg(&m, 0, 0, 0));
+	assert_null(rnic_match_first_recv(&m));
+	assert_null(rnic_match_first_msg(&m));
+	rnic_match_fini(&m);
+}
+
+static void a_receive_is_found_by_its_own_message_only(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r;
+
+	(void)state;
+	setup(&m);
+	post(&m, &r, 3, 70, 0);
+	assert_int_equal(m.nrecv, 1);
+	assert_ptr_equal(rnic_match_find_recv(&m, 3, 70), &r);
+	assert_ptr_equal(rnic_match_find_recv(&m, 3, 70), &r);
+	assert_null(rnic_match_find_recv(&m, 4, 70));
+	assert_null(rnic_match_find_recv(&m, 3, 71));
+	assert_null(rnic_match_find_recv(&m, 3, 70 | SYNC_BIT));
+	rnic_match_unpost(&m, &r);
+	assert_false(r.posted);
+	assert_int_equal(m.nrecv, 0);
+	assert_null(rnic_match_find_recv(&m, 3, 70));
+	rnic_match_fini(&m);
+}
+
+static void ignored_bits_and_any_source_match(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r;
+
+	(void)state;
+	setup(&m);
+	post(&m, &r, RNIC_SRC_ANY, 70 | SYNC_BIT, SYNC_BIT);
+	assert_ptr_equal(rnic_match_find_recv(&m, 0, 70), &r);
+	assert_ptr_equal(rnic_match_find_recv(&m, 9, 70 | SYNC_BIT), &r);
+	assert_null(rnic_match_find_recv(&m, 9, 71));
+	rnic_match_unpost(&m, &r);
+	post(&m, &r, RNIC_SRC_ANY, 0, UINT64_MAX);
+	assert_ptr_equal(rnic_match_find_recv(&m, 5, UINT64_MAX), &r);
+	rnic_match_fini(&m);
+}
+
+static void a_message_is_found_by_every_receive_that_takes_it(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_msg msg;
+
+	(void)state;
+	setup(&m);
+	queue(&m, &msg, 3, 70 | SYNC_BIT);
+	assert_int_equal(m.nmsg, 1);
+	assert_null(rnic_match_find_msg(&m, 3, 70, 0));
+	assert_ptr_equal(rnic_match_find_msg(&m, 3, 70 | SYNC_BIT, 0), &msg);
+	assert_ptr_equal(rnic_match_find_msg(&m, 3, 70, SYNC_BIT), &msg);
+	assert_null(rnic_match_find_msg(&m, 4, 70, SYNC_BIT));
+	assert_ptr_equal(rnic_match_find_msg(&m, RNIC_SRC_ANY, 70, SYNC_BIT),
+			 &msg);
+	assert_ptr_equal(rnic_match_find_msg(&m, RNIC_SRC_ANY, 0, UINT64_MAX),
+			 &msg);
+	rnic_match_dequeue(&m, &msg);
+	assert_false(msg.queued);
+	assert_int_equal(m.nmsg, 0);
+	assert_null(rnic_match_find_msg(&m, RNIC_SRC_ANY, 0, UINT64_MAX));
+	rnic_match_fini(&m);
+}
+
+static void the_oldest_receive_of_all_classes_wins(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[5];
+	size_t i;
+
+	(void)state;
+	setup(&m);
+	post(&m, &r[0], 1, 7, SYNC_BIT);
+	post(&m, &r[1], RNIC_SRC_ANY, 7, 0);
+	post(&m, &r[2], 1, 7, 0);
+	post(&m, &r[3], 1, 7, SYNC_BIT);
+	post(&m, &r[4], RNIC_SRC_ANY, 0, UINT64_MAX);
+	for (i = 0; i < 5; i++) {
+		assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &r[i]);
+		rnic_match_unpost(&m, &r[i]);
+	}
+	assert_null(rnic_match_find_recv(&m, 1, 7));
+	rnic_match_fini(&m);
+}
+
+static void the_oldest_message_wins_in_every_class(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_msg msg[3];
+
+	(void)state;
+	setup(&m);
+	queue(&m, &msg[0], 1, 7);
+	assert_ptr_equal(rnic_match_find_msg(&m, 1, 7, 0), &msg[0]);
+	queue(&m, &msg[1], 2, 7);
+	queue(&m, &msg[2], 2, 7);
+	assert_ptr_equal(rnic_match_find_msg(&m, RNIC_SRC_ANY, 7, 0), &msg[0]);
+	assert_ptr_equal(rnic_match_find_msg(&m, 2, 7, 0), &msg[1]);
+	rnic_match_dequeue(&m, &msg[1]);
+	assert_ptr_equal(rnic_match_find_msg(&m, 2, 7, 0), &msg[2]);
+	rnic_match_dequeue(&m, &msg[0]);
+	assert_ptr_equal(rnic_match_find_msg(&m, RNIC_SRC_ANY, 7, 0), &msg[2]);
+	rnic_match_fini(&m);
+}
+
+static void equal_receives_leave_from_anywhere(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[4];
+	size_t i;
+
+	(void)state;
+	setup(&m);
+	for (i = 0; i < 4; i++)
+		post(&m, &r[i], 1, 7, 0);
+	rnic_match_unpost(&m, &r[1]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &r[0]);
+	rnic_match_unpost(&m, &r[0]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &r[2]);
+	rnic_match_unpost(&m, &r[3]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &r[2]);
+	rnic_match_unpost(&m, &r[2]);
+	assert_null(rnic_match_find_recv(&m, 1, 7));
+	rnic_match_fini(&m);
+}
+
+static void lists_go_by_age(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[3];
+	struct rnic_match_msg msg[3];
+	size_t i;
+
+	(void)state;
+	setup(&m);
+	for (i = 0; i < 3; i++) {
+		post(&m, &r[i], (uint32_t)i, 9 - i, i);
+		queue(&m, &msg[i], (uint32_t)i, 9 - i);
+	}
+	assert_ptr_equal(rnic_match_first_recv(&m), &r[0]);
+	assert_ptr_equal(rnic_match_next_recv(&m, &r[0]), &r[1]);
+	assert_null(rnic_match_next_recv(&m, &r[2]));
+	assert_ptr_equal(rnic_match_last_recv(&m), &r[2]);
+	assert_ptr_equal(rnic_match_prev_recv(&m, &r[2]), &r[1]);
+	assert_null(rnic_match_prev_recv(&m, &r[0]));
+	assert_ptr_equal(rnic_match_first_msg(&m), &msg[0]);
+	assert_ptr_equal(rnic_match_next_msg(&m, &msg[1]), &msg[2]);
+	assert_null(rnic_match_next_msg(&m, &msg[2]));
+	rnic_match_unpost(&m, &r[1]);
+	rnic_match_dequeue(&m, &msg[0]);
+	assert_ptr_equal(rnic_match_next_recv(&m, &r[0]), &r[2]);
+	assert_ptr_equal(rnic_match_first_msg(&m), &msg[1]);
+	rnic_match_fini(&m);
+}
+
+/* ---- classes ---- */
+
+static size_t count_listed(const struct rnic_match_recv *r, size_t n)
+{
+	size_t i, listed = 0;
+
+	for (i = 0; i < n; i++)
+		listed += r[i].cls == RNIC_MATCH_LISTED;
+	return listed;
+}
+
+static void receives_beyond_the_classes_are_listed(void **state)
+{
+	enum { N = 3 * RNIC_MATCH_CLASSES };
+	struct rnic_match m;
+	struct rnic_match_recv r[N];
+	struct rnic_match_msg msg;
+	size_t i;
+
+	(void)state;
+	setup(&m);
+	queue(&m, &msg, 1, 0);
+	for (i = 0; i < N; i++)
+		post(&m, &r[i], i % 2 ? RNIC_SRC_ANY : 1, 0,
+		     UINT64_C(1) << i / 2);
+	assert_int_equal(count_listed(r, N), N - RNIC_MATCH_CLASSES);
+	for (i = 0; i < N; i++)
+		assert_ptr_equal(rnic_match_find_msg(&m, r[i].src, r[i].tag,
+						     r[i].ignore),
+				 &msg);
+	assert_null(rnic_match_find_msg(&m, 1, 3, UINT64_C(1) << 20));
+	for (i = 0; i < N; i++) {
+		assert_ptr_equal(rnic_match_find_recv(&m, 1, 0), &r[i]);
+		rnic_match_unpost(&m, &r[i]);
+	}
+	assert_null(rnic_match_find_recv(&m, 1, 0));
+	rnic_match_fini(&m);
+}
+
+/* Asks for the class of @ignore until the others have been idle for long. */
+static void wear(struct rnic_match *m, uint64_t ignore)
+{
+	int i;
+
+	for (i = 0; i < 4096; i++)
+		assert_non_null(rnic_match_find_msg(m, 1, 0, ignore));
+}
+
+/* Is there a class for receives of a given source with mask @ignore? */
+static bool has_class(const struct rnic_match *m, uint64_t ignore)
+{
+	size_t i;
+
+	for (i = 0; i < RNIC_MATCH_CLASSES; i++)
+		if (m->cls[i].used && !m->cls[i].src_or &&
+		    m->cls[i].mask == ~ignore)
+			return true;
+	return false;
+}
+
+static void an_idle_class_gives_its_place(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv busy, fresh;
+	struct rnic_match_msg msg[2];
+	uint64_t i;
+
+	(void)state;
+	setup(&m);
+	queue(&m, &msg[0], 1, 0);
+	queue(&m, &msg[1], 1, 5);
+	post(&m, &busy, 1, 100, 0);
+	for (i = 1; i < RNIC_MATCH_CLASSES; i++)
+		assert_ptr_equal(rnic_match_find_msg(&m, 1, 0, i << 8),
+				 &msg[0]);
+	post(&m, &fresh, 1, 5, 2);
+	assert_int_equal(fresh.cls, RNIC_MATCH_LISTED);
+	rnic_match_unpost(&m, &fresh);
+	wear(&m, 1 << 8);
+	post(&m, &fresh, 1, 5, 2);
+	assert_int_not_equal(fresh.cls, RNIC_MATCH_LISTED);
+	assert_int_not_equal(fresh.cls, busy.cls);
+	assert_true(has_class(&m, 1 << 8));  /* in use */
+	assert_false(has_class(&m, 2 << 8)); /* idle longest */
+	assert_true(has_class(&m, 3 << 8));
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &fresh);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 100), &busy);
+	assert_ptr_equal(rnic_match_find_msg(&m, 1, 7, 2), &msg[1]);
+	rnic_match_dequeue(&m, &msg[1]);
+	assert_null(rnic_match_find_msg(&m, 1, 7, 2));
+	assert_ptr_equal(rnic_match_find_msg(&m, 1, 2, 2), &msg[0]);
+	rnic_match_fini(&m);
+}
+
+/* ---- rename ---- */
+
+static void rename_merges_by_age(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[4];
+	struct rnic_match_msg msg[4];
+	uint32_t i;
+
+	(void)state;
+	setup(&m);
+	for (i = 0; i < 4; i++) {
+		post(&m, &r[i], 10 + i % 2, 7, 0);
+		queue(&m, &msg[i], 10 + i % 2, 7);
+	}
+	assert_ptr_equal(rnic_match_find_msg(&m, 11, 7, 0), &msg[1]);
+	rnic_match_rename(&m, 99, 10); /* nobody's name */
+	assert_ptr_equal(rnic_match_find_recv(&m, 11, 7), &r[1]);
+	rnic_match_rename(&m, 10, 11);
+	assert_null(rnic_match_find_recv(&m, 10, 7));
+	assert_null(rnic_match_find_msg(&m, 10, 7, 0));
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(r[i].src, 11);
+		assert_ptr_equal(rnic_match_find_recv(&m, 11, 7), &r[i]);
+		assert_ptr_equal(rnic_match_find_msg(&m, 11, 7, 0), &msg[i]);
+		rnic_match_unpost(&m, &r[i]);
+		rnic_match_dequeue(&m, &msg[i]);
+	}
+	rnic_match_fini(&m);
+}
+
+static void rename_reaches_listed_receives(void **state)
+{
+	enum { N = RNIC_MATCH_CLASSES + 2 };
+	struct rnic_match m;
+	struct rnic_match_recv r[N];
+	uint32_t i;
+
+	(void)state;
+	setup(&m);
+	for (i = 0; i < N; i++)
+		post(&m, &r[i], 4, 0, i);
+	assert_int_equal(count_listed(r, N), 2);
+	rnic_match_rename(&m, 4, 5);
+	for (i = 0; i < N; i++) {
+		assert_null(rnic_match_find_recv(&m, 4, 0));
+		assert_ptr_equal(rnic_match_find_recv(&m, 5, 0), &r[i]);
+		rnic_match_unpost(&m, &r[i]);
+	}
+	assert_null(rnic_match_find_recv(&m, 5, 0));
+	rnic_match_fini(&m);
+}
+
+/* ---- reference model ---- */
+
+/* The same objects, in plain arrays ordered by age. */
+struct model {
+	struct rnic_match m;		      /* what is tested */
+	struct rnic_match_recv recv[LIVE];    /* objects */
+	struct rnic_match_msg msg[LIVE];      /* objects */
+	struct rnic_match_recv *posted[LIVE]; /* by age */
+	struct rnic_match_msg *queued[LIVE];  /* by age */
+	size_t nposted;			      /* entries of posted */
+	size_t nqueued;			      /* entries of queued */
+	uint32_t nmasks;		      /* different ignore masks */
+};
+
+static uint64_t some_ignore(const struct model *d)
+{
+	static const uint64_t mask[] = {
+		0, SYNC_BIT, SYNC_BIT | 3, UINT64_MAX,	 1, 2, 4, 5,
+		6, 7,	     SYNC_BIT | 1, SYNC_BIT | 2,
+	};
+
+	return mask[rng(d->nmasks)];
+}
+
+static uint64_t some_tag(void)
+{
+	return rng(6) | (rng(4) ? 0 : SYNC_BIT);
+}
+
+static uint32_t some_recv_src(void)
+{
+	return rng(3) ? rng(4) : RNIC_SRC_ANY;
+}
+
+static bool takes(uint32_t rsrc, uint64_t rtag, uint64_t ignore, uint32_t src,
+		  uint64_t tag)
+{
+	return !((rtag ^ tag) & ~ignore) &&
+	       (rsrc == RNIC_SRC_ANY || rsrc == src);
+}
+
+static void model_post(struct model *d)
+{
+	size_t i;
+
+	if (d->nposted == LIVE)
+		return;
+	for (i = 0; d->recv[i].posted; i++)
+		;
+	d->posted[d->nposted++] = &d->recv[i];
+	post(&d->m, &d->recv[i], some_recv_src(), some_tag(), some_ignore(d));
+}
+
+static void model_queue(struct model *d)
+{
+	size_t i;
+
+	if (d->nqueued == LIVE)
+		return;
+	for (i = 0; d->msg[i].queued; i++)
+		;
+	d->queued[d->nqueued++] = &d->msg[i];
+	queue(&d->m, &d->msg[i], rng(4), some_tag());
+}
+
+static void model_unpost(struct model *d, size_t i)
+{
+	rnic_match_unpost(&d->m, d->posted[i]);
+	d->nposted--;
+	memmove(&d->posted[i], &d->posted[i + 1],
+		(d->nposted - i) * sizeof(d->posted[0]));
+}
+
+static void model_dequeue(struct model *d, size_t i)
+{
+	rnic_match_dequeue(&d->m, d->queued[i]);
+	d->nqueued--;
+	memmove(&d->queued[i], &d->queued[i + 1],
+		(d->nqueued - i) * sizeof(d->queued[0]));
+}
+
+/* A message arrives; two in three take their receive with them. */
+static void model_find_recv(struct model *d)
+{
+	uint32_t src = rng(4);
+	uint64_t tag = some_tag();
+	struct rnic_match_recv *r = rnic_match_find_recv(&d->m, src, tag);
+	size_t i;
+
+	for (i = 0; i < d->nposted; i++)
+		if (takes(d->posted[i]->src, d->posted[i]->tag,
+			  d->posted[i]->ignore, src, tag))
+			break;
+	assert_ptr_equal(r, i < d->nposted ? d->posted[i] : NULL);
+	if (r && rng(3))
+		model_unpost(d, i);
+}
+
+/* A receive or probe looks; two in three take the message. */
+static void model_find_msg(struct model *d)
+{
+	uint32_t src = some_recv_src();
+	uint64_t tag = some_tag(), ignore = some_ignore(d);
+	struct rnic_match_msg *msg =
+		rnic_match_find_msg(&d->m, src, tag, ignore);
+	size_t i;
+
+	for (i = 0; i < d->nqueued; i++)
+		if (takes(src, tag, ignore, d->queued[i]->src,
+			  d->queued[i]->tag))
+			break;
+	assert_ptr_equal(msg, i < d->nqueued ? d->queued[i] : NULL);
+	if (msg && rng(3))
+		model_dequeue(d, i);
+}
+
+static void model_check(struct model *d)
+{
+	struct rnic_match_recv *r = rnic_match_first_recv(&d->m);
+	struct rnic_match_recv *back = rnic_match_last_recv(&d->m);
+	struct rnic_match_msg *msg = rnic_match_first_msg(&d->m);
+	size_t i;
+
+	assert_int_equal(d->m.nrecv, d->nposted);
+	assert_int_equal(d->m.nmsg, d->nqueued);
+	for (i = 0; i < d->nposted; i++) {
+		assert_ptr_equal(r, d->posted[i]);
+		assert_ptr_equal(back, d->posted[d->nposted - 1 - i]);
+		r = rnic_match_next_recv(&d->m, r);
+		back = rnic_match_prev_recv(&d->m, back);
+	}
+	assert_null(r);
+	assert_null(back);
+	for (i = 0; i < d->nqueued; i++) {
+		assert_ptr_equal(msg, d->queued[i]);
+		msg = rnic_match_next_msg(&d->m, msg);
+	}
+	assert_null(msg);
+}
+
+static void model_step(struct model *d)
+{
+	uint32_t what = rng(100);
+
+	if (what < 25)
+		model_post(d);
+	else if (what < 50)
+		model_queue(d);
+	else if (what < 72)
+		model_find_recv(d);
+	else if (what < 94)
+		model_find_msg(d);
+	else if (what < 96 && d->nposted)
+		model_unpost(d, rng((uint32_t)d->nposted));
+	else if (what < 98 && d->nqueued)
+		model_dequeue(d, rng((uint32_t)d->nqueued));
+	else if (what < 99)
+		model_check(d);
+	else
+		rnic_match_rename(&d->m, rng(4), rng(4));
+}
+
+static void model_run(uint32_t nmasks)
+{
+	struct model *d = calloc(1, sizeof(*d));
+	int i;
+
+	assert_non_null(d);
+	setup(&d->m);
+	d->nmasks = nmasks;
+	for (i = 0; i < STEPS; i++)
+		model_step(d);
+	model_check(d);
+	rnic_match_fini(&d->m);
+	free(d);
+}
+
+static void random_operations_with_few_classes(void **state)
+{
+	(void)state;
+	model_run(3);
+}
+
+static void random_operations_with_many_classes(void **state)
+{
+	(void)state;
+	model_run(12);
+}
+
+/* ---- growth and cost ---- */
+
+static double cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* How receives and messages number @i of a cost test look. */
+struct shape {
+	const char *name; /* for the report */
+	uint64_t ignore;  /* mask of the receives */
+	uint64_t extra;	  /* tag bits of the messages only */
+	bool any;	  /* receives take any source */
+	bool same;	  /* one key for all */
+};
+
+static uint32_t shape_src(const struct shape *s, uint32_t i)
+{
+	return s->same ? 1 : i % 61;
+}
+
+/* As an MPI would: communicator, source, tag. */
+static uint64_t shape_tag(const struct shape *s, uint32_t i)
+{
+	if (s->same)
+		return 7;
+	return UINT64_C(3) << 48 | (uint64_t)(i % 61) << 32 | i / 61;
+}
+
+static uint32_t shape_recv_src(const struct shape *s, uint32_t i)
+{
+	return s->any ? RNIC_SRC_ANY : shape_src(s, i);
+}
+
+/* A step that visits all of [0, n) in no obvious order. */
+static uint32_t stride(uint32_t i, uint32_t n)
+{
+	return (uint32_t)((uint64_t)i * 7919 % n);
+}
+
+static double cost_recv(const struct shape *s, uint32_t n)
+{
+	struct rnic_match m;
+	struct rnic_match_recv *r = calloc(n, sizeof(*r));
+	uint32_t i;
+	double t;
+
+	assert_non_null(r);
+	setup(&m);
+	for (i = 0; i < n; i++)
+		post(&m, &r[i], shape_recv_src(s, i), shape_tag(s, i),
+		     s->ignore);
+	t = cpu_ns();
+	for (i = 0; i < n; i++) {
+		uint32_t k = s->same ? i : stride(i, n);
+		struct rnic_match_recv *got = rnic_match_find_recv(
+			&m, shape_src(s, k), shape_tag(s, k) | s->extra);
+
+		assert_ptr_equal(got, &r[k]);
+		rnic_match_unpost(&m, got);
+	}
+	t = (cpu_ns() - t) / n;
+	rnic_match_fini(&m);
+	free(r);
+	return t;
+}
+
+static double cost_msg(const struct shape *s, uint32_t n)
+{
+	struct rnic_match m;
+	struct rnic_match_msg *msg = calloc(n, sizeof(*msg));
+	uint32_t i;
+	double t;
+
+	assert_non_null(msg);
+	setup(&m);
+	for (i = 0; i < n; i++)
+		queue(&m, &msg[i], shape_src(s, i), shape_tag(s, i) | s->extra);
+	/* a second class, so that messages leave more than one index */
+	assert_ptr_equal(rnic_match_find_msg(&m, RNIC_SRC_ANY, 0, UINT64_MAX),
+			 &msg[0]);
+	t = cpu_ns();
+	for (i = 0; i < n; i++) {
+		uint32_t k = s->same ? i : stride(i, n);
+		struct rnic_match_msg *got = rnic_match_find_msg(
+			&m, shape_recv_src(s, k), shape_tag(s, k), s->ignore);
+
+		assert_ptr_equal(got, &msg[k]);
+		rnic_match_dequeue(&m, got);
+	}
+	t = (cpu_ns() - t) / n;
+	rnic_match_fini(&m);
+	free(msg);
+	return t;
+}
+
+/* The best of some runs: others share the machine. */
+static double best(double (*cost)(const struct shape *, uint32_t),
+		   const struct shape *s, uint32_t n)
+{
+	double t = cost(s, n);
+	int i;
+
+	for (i = 0; i < (n == MANY ? 1 : 20); i++) {
+		double u = cost(s, n);
+
+		t = u < t ? u : t;
+	}
+	return t;
+}
+
+static void cost_is_flat(double (*cost)(const struct shape *, uint32_t),
+			 const char *what)
+{
+	static const struct shape shape[] = {
+		{ "exact", 0, 0, false, false },
+		{ "sync bit ignored", SYNC_BIT, SYNC_BIT, false, false },
+		{ "the same, any source", SYNC_BIT, SYNC_BIT, true, false },
+		{ "one key", SYNC_BIT, SYNC_BIT, false, true },
+		{ "one key, any tag, any source", UINT64_MAX, 0, true, true },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
+		double few = best(cost, &shape[i], FEW);
+		double many = best(cost, &shape[i], MANY);
+
+		print_message("%s, %s: %.1f ns of %d, %.1f ns of %d\n", what,
+			      shape[i].name, few, FEW, many, MANY);
+		assert_true(many < few * COST_RATIO);
+	}
+}
+
+static void posted_cost_is_flat(void **state)
+{
+	(void)state;
+	cost_is_flat(cost_recv, "find and unpost");
+}
+
+static void unexpected_cost_is_flat(void **state)
+{
+	(void)state;
+	cost_is_flat(cost_msg, "find and dequeue");
+}
+
+/* Receives with exact tags of one narrow field, wherever that lies. */
+static void any_field_of_the_tag_spreads(void **state)
+{
+	enum { N = 4096 };
+	struct rnic_match_recv *r = calloc(N, sizeof(*r));
+	unsigned int shift;
+
+	(void)state;
+	assert_non_null(r);
+	for (shift = 0; shift <= 52; shift += 4) {
+		struct rnic_match m;
+		size_t i, used = 0, buckets;
+
+		setup(&m);
+		for (i = 0; i < N; i++)
+			post(&m, &r[i], 1, (uint64_t)i << shift, 0);
+		buckets = (size_t)1 << (64 - m.cls[r[0].cls].recv.shift);
+		assert_true(buckets >= N);
+		for (i = 0; i < buckets; i++)
+			used += !!m.cls[r[0].cls].recv.bucket[i];
+		assert_true(used > N / 4); /* chains of 4 are fine */
+		rnic_match_fini(&m);
+	}
+	free(r);
+}
+
+/* Ever new keys, but few at a time: no growth, and nothing left behind. */
+static void churn_does_not_grow_tables(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[4];
+	struct rnic_match_msg msg[4];
+	uint32_t i, shift;
+
+	(void)state;
+	setup(&m);
+	shift = m.cls[0].recv.shift;
+	memset(r, 0, sizeof(r));
+	memset(msg, 0, sizeof(msg));
+	for (i = 0; i < 10000; i++) {
+		if (r[i % 4].posted)
+			rnic_match_unpost(&m, &r[i % 4]);
+		if (msg[i % 4].queued)
+			rnic_match_dequeue(&m, &msg[i % 4]);
+		post(&m, &r[i % 4], 1, i, 0);
+		queue(&m, &msg[i % 4], 2, i);
+	}
+	assert_int_equal(m.cls[0].recv.shift, shift);
+	assert_int_equal(m.cls[0].recv.keys, 4);
+	assert_int_equal(m.cls[0].msg.shift, shift);
+	assert_int_equal(m.cls[0].msg.keys, 4);
+	for (i = 0; i < 4; i++)
+		rnic_match_unpost(&m, &r[i]);
+	assert_int_equal(m.busy, 0);
+	rnic_match_fini(&m);
+}
+
+enum { NOMEM_KEYS = 20000 };
+
+/* In a child that gets no more memory: true if all went well. */
+static bool grow_without_memory(struct rnic_match_recv *r)
+{
+	struct rlimit none = { .rlim_cur = 1, .rlim_max = 1 };
+	struct rnic_match m;
+	uint64_t i;
+
+	if (rnic_match_init(&m) || setrlimit(RLIMIT_AS, &none))
+		return false;
+	for (i = 0; i < NOMEM_KEYS; i++) {
+		r[i].src = 1;
+		r[i].tag = i;
+		rnic_match_post(&m, &r[i]);
+	}
+	if (1u << (64 - m.cls[r[0].cls].recv.shift) >= NOMEM_KEYS)
+		return false; /* it did get memory: nothing was tested */
+	for (i = 0; i < NOMEM_KEYS; i++) {
+		if (rnic_match_find_recv(&m, 1, i) != &r[i])
+			return false;
+		rnic_match_unpost(&m, &r[i]);
+	}
+	rnic_match_fini(&m);
+	return true;
+}
+
+static void growth_without_memory_only_costs_time(void **state)
+{
+	struct rnic_match_recv *r;
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	if (SANITIZED)
+		skip(); /* their allocators need address space */
+	r = calloc(NOMEM_KEYS, sizeof(*r));
+	assert_non_null(r);
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		_exit(grow_without_memory(r) ? 0 : 1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_engine_finds_nothing),
+		cmocka_unit_test(zeroed_memory_is_a_finished_engine),
+		cmocka_unit_test(a_receive_is_found_by_its_own_message_only),
+		cmocka_unit_test(ignored_bits_and_any_source_match),
+		cmocka_unit_test(
+			a_message_is_found_by_every_receive_that_takes_it),
+		cmocka_unit_test(the_oldest_receive_of_all_classes_wins),
+		cmocka_unit_test(the_oldest_message_wins_in_every_class),
+		cmocka_unit_test(equal_receives_leave_from_anywhere),
+		cmocka_unit_test(lists_go_by_age),
+		cmocka_unit_test(receives_beyond_the_classes_are_listed),
+		cmocka_unit_test(an_idle_class_gives_its_place),
+		cmocka_unit_test(rename_merges_by_age),
+		cmocka_unit_test(rename_reaches_listed_receives),
+		cmocka_unit_test(random_operations_with_few_classes),
+		cmocka_unit_test(random_operations_with_many_classes),
+		cmocka_unit_test(any_field_of_the_tag_spreads),
+		cmocka_unit_test(churn_does_not_grow_tables),
+		cmocka_unit_test(growth_without_memory_only_costs_time),
+		cmocka_unit_test(posted_cost_is_flat),
+		cmocka_unit_test(unexpected_cost_is_flat),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * The processes this one talks to, and whether they are alive.
+ *
+ * One entry and one pidfd per peer process, whatever the number of devices
+ * and endpoints. Process-wide, with a lock of its own (inner to everything);
+ * every call is for any thread and never blocks.
+ *
+ * Dead = its pidfd is readable, or /proc/<pid>/stat hashes to another
+ * identity (exec, recycled pid). Never kill(), never the state letter: a
+ * zombie leader may have running threads.
+ */
+#ifndef RNIC_PROC_H
+#define RNIC_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/atomic.h"
+
+/* A process. Read only; rnic_proc_dead() is what matters. */
+struct rnic_proc {
+	rnic_a32 dead;		/* 1 for good once seen dead */
+	uint32_t pid;		/* in our pid namespace */
+	uint64_t identity;	/* rnic_identity_of() it */
+	int fd;			/* pidfd, -1 if there is none */
+	unsigned int refs;	/* users, under the lock */
+	struct rnic_proc *next;	/* all, under the lock */
+};
+
+/*
+ * The entry of process @pid with @identity, made if need be. Without
+ * descriptors left (EMFILE) it is watched by identity alone. Returns 0,
+ * -ESRCH (dead, or another process by now), -ENOMEM.
+ * Partner: rnic_proc_put().
+ */
+int rnic_proc_get(uint32_t pid, uint64_t identity, struct rnic_proc **p);
+
+/* Gives an entry back. NULL is accepted. */
+void rnic_proc_put(struct rnic_proc *p);
+
+/* True once the process was seen dead. Sticky. */
+static inline bool rnic_proc_dead(const struct rnic_proc *p)
+{
+	/* relaxed: a death is news whenever it is seen */
+	return rnic_load32_relaxed(&p->dead);
+}
+
+/*
+ * Looks at all pidfds, and now and then at one identity; marks the dead.
+ * Returns how many died since the last look.
+ */
+int rnic_proc_poll(void);
+
+/* A number that moves whenever a process was marked dead. */
+uint32_t rnic_proc_generation(void);
+
+/* Live peer processes known, this one not counted. */
+uint32_t rnic_proc_alive(void);
+
+/*
+ * An fd that polls readable when a process died and rnic_proc_poll() has not
+ * been called since; for epoll sets. -1 if it cannot be had. Not to be
+ * closed.
+ */
+int rnic_proc_epoll_fd(void);
+
+/* Child after fork, its only thread: closes the fds, forgets everything. */
+void rnic_proc_forked(void);
+
+#endif /* RNIC_PROC_H */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Settings in the environment: what is allowed works; a name or value that
+ * is not is refused with a message that says which, and no job starts on a
+ * guess.
+ *
+ * Limit: 300 s
+ */
+#include <stdio.h>
+
+#include "env_probe.h"
+#include "harness.h"
+#include "kill_steps.h"
+
+/* A variable and what to expect. */
+struct row {
+	const char *name;    /* after FI_SHRIMP_ */
+	const char *value;   /* of it */
+	const char *allowed; /* a word of the message: what is allowed */
+};
+
+static const struct row wrong[] = {
+	{ "TX_BUFFER", "banana", "64" },
+	{ "TX_BUFFER", "1", "64" },
+	{ "TX_BUFFER", "-1", "64" },
+	{ "TX_BUFFER", "63k", "64" },
+	{ "TX_BUFFER", "2g", "900" },
+	{ "TX_BUFFER", "99999999999999999999", "900" },
+	{ "TX_BUFFER", "1mb", "64" },
+	{ "CQ_MAX", "many", "1" },
+	{ "CQ_MAX", "0", "1" },
+	{ "LINGER", "-1", "0" },
+	{ "LINGER", "soon", "0" },
+	{ "LANE_LINES", "1", "2" },
+	{ "LANE_LINES", "65", "64" },
+	{ "LANE_LINES", "2.5", "64" },
+	{ "UNEXPECTED", "x", "0" },
+	{ "POOL", "1k", "256" },
+	{ "POOL", "17m", "16" },
+	{ "EAGER_MAX", "100", "1024" },
+	{ "EAGER_MAX", "65537", "65536" },
+	{ "ATTACH", "tcp", "socket" },
+	{ "ATTACH", "", "socket" },
+	{ "MEMBARRIER", "maybe", "off" },
+	{ "PULL", "push", "cma" },
+	{ "SPIN", "-5", "0" },
+	{ "NUMA", "everywhere", "local" },
+};
+
+static const struct row unknown[] = {
+	{ "TX_BUFER", "1m", "TX_BUFFER" },
+	{ "attach", "proc", "ATTACH" },
+	{ "", "1", "ATTACH" },
+	{ "PIN", "try", "ATTACH" },
+};
+
+static const struct row right[] = {
+	{ "TX_BUFFER", "64k", NULL },	{ "TX_BUFFER", "900M", NULL },
+	{ "CQ_MAX", "1000", NULL },	{ "LINGER", "0", NULL },
+	{ "LINGER", "0.5", NULL },	{ "LANE_LINES", "2", NULL },
+	{ "LANE_LINES", "64", NULL },	{ "UNEXPECTED", "1m", NULL },
+	{ "POOL", "auto", NULL },	{ "POOL", "256k", NULL },
+	{ "POOL", "16m", NULL },	{ "EAGER_MAX", "1024", NULL },
+	{ "EAGER_MAX", "65536", NULL }, { "ATTACH", "auto", NULL },
+	{ "ATTACH", "proc", NULL },	{ "ATTACH", "socket", NULL },
+	{ "MEMBARRIER", "auto", NULL }, { "MEMBARRIER", "off", NULL },
+	{ "PULL", "auto", NULL },	{ "PULL", "pool", NULL },
+	{ "PULL", "cma", NULL },	{ "SPIN", "0", NULL },
+	{ "NUMA", "local", NULL },	{ "NUMA", "off", NULL },
+};
+
+/* Name of the variable that @r is about. */
+static const char *variable(const struct row *r)
+{
+	static char name[64];
+
+	snprintf(name, sizeof(name), "FI_SHRIMP_%s", r->name);
+	return name;
+}
+
+static void expect_word(const char *text, const char *word)
+{
+	if (!strstr(text, word))
+		th_fail(__FILE__, __LINE__, "no \"%s\" in the message: %s",
+			word, text);
+}
+
+/* fi_fabric() with this row: refused, in words. */
+static void refused(struct th_self *self)
+{
+	const struct row *r = self->arg;
+	struct fi_info *hints = th_hints(NULL), *info;
+	struct fid_fabric *fabric;
+	struct probe_stderr e;
+	char text[4096];
+	int ret;
+
+	th_ok(setenv(variable(r), r->value, 1));
+	th_ok(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
+	e = probe_stderr_begin();
+	ret = fi_fabric(info->fabric_attr, &fabric, NULL);
+	probe_stderr_end(&e, text, sizeof(text));
+	th_eq(ret, -FI_EINVAL);
+	expect_word(text, variable(r));
+	expect_word(text, r->value);
+	expect_word(text, r->allowed);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* A message of each size class goes both ways with this row. */
+static void accepted(struct th_self *self)
+{
+	const struct row *r = self->arg;
+	struct th_stack s;
+
+	th_ok(setenv(variable(r), r->value, 1));
+	th_stack_open(&s, NULL);
+	th_stack_connect(&s, self);
+	ks_exchange_sizes(&s, s.peers[1 - self->rank]);
+	th_barrier_progress(self, &s, "end");
+	th_stack_close(&s);
+}
+
+static void run_rows(const struct row *r, size_t n, int children,
+		     th_main_fn *main)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		print_message("%s=%s\n", variable(&r[i]), r[i].value);
+		th_run(children, main, (void *)(uintptr_t)&r[i], 20);
+	}
+}
+
+static void env_wrong_values(void **state)
+{
+	(void)state;
+	run_rows(wrong, sizeof(wrong) / sizeof(wrong[0]), 1, refused);
+}
+
+static void env_unknown_names(void **state)
+{
+	(void)state;
+	run_rows(unknown, sizeof(unknown) / sizeof(unknown[0]), 1, refused);
+}
+
+static void env_right_values(void **state)
+{
+	(void)state;
+	run_rows(right, sizeof(right) / sizeof(right[0]), 2, accepted);
+}
+
+/* Variables of others are none of our business. */
+static void env_foreign_names(struct th_self *self)
+{
+	struct th_stack s;
+
+	(void)self;
+	th_ok(setenv("FI_SHRIMPS_ATTACH", "1", 1));
+	th_ok(setenv("FI_TCP_SHRIMP_ATTACH", "1", 1));
+	th_ok(setenv("XFI_SHRIMP_ATTACH", "1", 1));
+	th_stack_open(&s, NULL);
+	th_stack_close(&s);
+}
+
+static const struct CMUnitTest env_settings[] = {
+	cmocka_unit_test(env_wrong_values),
+	cmocka_unit_test(env_unknown_names),
+	cmocka_unit_test(env_right_values),
+	TH_CASE(env_foreign_names, 1, 10),
+};
+
+TH_MAIN(env_settings)

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Steps that the tests of dying peers share.
+ *
+ * Rank 1 is the victim. It kills itself after the step "ready"; the step
+ * "dead" is complete once it has been reaped, so what a survivor does before
+ * that step happens to a living peer, and what it does after to a dead one.
+ *
+ * All functions are for the main thread of a child, the parent's excepted.
+ */
+#ifndef SHRIMP_TESTS_KILL_STEPS_H
+#define SHRIMP_TESTS_KILL_STEPS_H
+
+#include <stdatomic.h>
+
+#include "harness.h"
+
+enum {
+	KS_VICTIM = 1,	     /* rank that dies */
+	KS_OTHER = 2,	     /* rank that stays, where there are three */
+	KS_NOTICE_MS = 5000, /* a death is noticed within (contract P4) */
+	KS_TAG = 5	     /* of most messages */
+};
+
+/* What the processes of a test share; zero when a test begins. */
+struct ks_shared {
+	_Atomic uint32_t go;	   /* the victim may go on, or die */
+	_Atomic uint32_t sleeping; /* the survivor is about to sleep */
+	_Atomic uint32_t pid;	   /* of the victim */
+};
+
+extern struct ks_shared *ks_shared;
+
+/* A test whose rank 1 may be killed. */
+struct ks_spec {
+	th_main_fn *main; /* what each child runs */
+	int n;		  /* children */
+};
+
+/* The cmocka test (in the parent) that runs the struct ks_spec in its state. */
+void ks_case(void **state);
+
+/* Table entry: @n children run @fn, rank 1 may die. */
+#define KS_CASE(fn, n)                                                         \
+	{                                                                      \
+#fn, ks_case, NULL, NULL, &(struct ks_spec)                    \
+		{                                                              \
+			fn, n                                                  \
+		}                                                              \
+	}
+
+/* Parent, before the first test: makes ks_shared. */
+void ks_init(void);
+
+/*
+ * Opens a stack with directed receives and CQs that wait by @wait, and
+ * connects it to the group.
+ */
+void ks_open_with(struct th_stack *s, struct th_self *self,
+		  enum fi_wait_obj wait);
+
+/* ks_open_with() without wait objects. */
+void ks_open_all(struct th_stack *s, struct th_self *self);
+
+/* This process gets a SIGKILL. */
+void ks_die(void) __attribute__((noreturn));
+
+/* Everybody is ready; then the victim is dead. It does not return there. */
+void ks_until_dead(struct th_self *self);
+
+/* The next entry of @cq: an error, within KS_NOTICE_MS. */
+struct fi_cq_err_entry ks_error_soon(struct th_stack *s, struct fid_cq *cq);
+
+/* The next entry of @cq says that operation @ctx met a dead or closed peer. */
+void ks_reset_soon(struct th_stack *s, struct fid_cq *cq, void *ctx);
+
+/* Receives the next message, of tag KS_TAG: checks its length and pattern. */
+void ks_expect_message(struct th_stack *s, void *buf, size_t len,
+		       uint64_t seed);
+
+/*
+ * Rank @from sends one small message to rank @to; both wait for it. Called by
+ * all ranks that live.
+ */
+void ks_one_message(struct th_stack *s, struct th_self *self, int from, int to);
+
+/*
+ * One message of each size class, 0 B to 3 MiB, to @peer and from it, with
+ * verified data. The peer calls it as well.
+ */
+void ks_exchange_sizes(struct th_stack *s, fi_addr_t peer);
+
+/* Ten messages between ranks 0 and 2, both ways. */
+void ks_survivors_go_on(struct th_stack *s, struct th_self *self);
+
+/* Waits until the process has counted @n messages lost with a dead peer. */
+void ks_dropped_soon(struct th_stack *s, uint64_t n);
+
+/* A failure inside these names the line of the test. */
+#define ks_error_soon(...)     (TH_AT(), (ks_error_soon)(__VA_ARGS__))
+#define ks_reset_soon(...)     (TH_AT(), (ks_reset_soon)(__VA_ARGS__))
+#define ks_dropped_soon(...)   (TH_AT(), (ks_dropped_soon)(__VA_ARGS__))
+#define ks_exchange_sizes(...) (TH_AT(), (ks_exchange_sizes)(__VA_ARGS__))
+#define ks_expect_message(...) (TH_AT(), (ks_expect_message)(__VA_ARGS__))
+
+#endif /* SHRIMP_TESTS_KILL_STEPS_H */
