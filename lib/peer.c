@@ -20,7 +20,8 @@ struct entry {
 	struct shrimp_peer peer;	/* what others see */
 };
 
-enum { FIRST_BUCKETS = 64 };
+/* Fixed: a table that resizes by itself would start a thread. */
+enum { BUCKETS = 1024 };
 
 static unsigned long hash(const struct rnic_addr *a)
 {
@@ -42,9 +43,8 @@ static int same(struct cds_lfht_node *node, const void *key)
 int shrimp_peers_init(struct shrimp_peers *p)
 {
 	memset(p, 0, sizeof(*p));
-	p->table = cds_lfht_new_flavor(FIRST_BUCKETS, FIRST_BUCKETS, 0,
-				       CDS_LFHT_AUTO_RESIZE, &urcu_bp_flavor,
-				       NULL);
+	p->table = cds_lfht_new_flavor(BUCKETS, BUCKETS, BUCKETS, 0,
+				       &urcu_bp_flavor, NULL);
 	if (!p->table)
 		return -FI_ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);

@@ -361,20 +361,20 @@ static size_t drain(struct shrimp_rx_lane *l)
 	return n;
 }
 
-/* Drains @l and gives credits back when it runs empty. */
+/*
+ * Drains @l and credits all of it at once: the application may not poll
+ * again for long, and the sender's completions wait for it.
+ */
 static size_t poll_lane(struct shrimp_rx_lane *l)
 {
 	size_t n = drain(l);
 
 	if (n) {
 		l->idle = 0;
+		rnic_lane_idle(&l->rx);
 		ring_if_parked(l);
 	} else {
 		l->idle++;
-		if (l->rx.seq != l->rx.credited) {
-			rnic_lane_credit(&l->rx);
-			ring_if_parked(l);
-		}
 	}
 	if (!cds_list_empty(&l->answers))
 		flush_answers(l);

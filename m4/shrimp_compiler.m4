@@ -38,7 +38,7 @@ AC_DEFUN([SHRIMP_WARNINGS],
 [WARN_CFLAGS=
 m4_foreach_w([shrimp_flag],
   [-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-   -Wold-style-definition -Wpointer-arith -Wwrite-strings -Wundef -Wvla
+   -Wold-style-definition -Wpointer-arith -Wundef -Wvla
    -Wformat=2 -Wimplicit-fallthrough],
   [SHRIMP_TRY_CFLAG(shrimp_flag,[WARN_CFLAGS])])
 AS_IF([test "$enable_werror" = yes],[AS_VAR_APPEND([WARN_CFLAGS],[" -Werror"])])

@@ -32,13 +32,17 @@ unsigned int probe_sockets(const char *what);
 /* Entries of folder @path with @what in their name; "" for all. */
 unsigned int probe_entries(const char *path, const char *what);
 
-/* Everything of shrimp in /dev/shm, /tmp and among the abstract sockets. */
+/*
+ * What is of shrimp in /dev/shm and among the abstract sockets, and all that
+ * is in a /tmp of our own.
+ */
 unsigned int probe_leftovers(void);
 
 /*
- * Gives this process, and the children it forks later, a network namespace
- * and a /dev/shm of @shm_mib MiB of their own, so that nothing else on the
- * machine is seen there. Returns false, with nothing changed, if that is not
+ * Gives this process, and the children it forks later, a network namespace,
+ * a /dev/shm of @shm_mib MiB and, unless the test itself lies in there, a
+ * /tmp of their own, so that nothing else on the machine is seen there.
+ * Returns false, with nothing changed, if that is not
  * permitted.
  */
 bool probe_isolate(unsigned int shm_mib);

@@ -141,6 +141,7 @@ static void sends_new(struct th_self *self, bool contact)
 	if (contact)
 		ks_one_message(&s, self, 0, KS_VICTIM);
 	ks_until_dead(self);
+	ks_send_until_reset(&s, s.peers[KS_VICTIM]);
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		send_each_call(&s, buf, sizes[i]);
 	inject_each_call(&s, buf, 8);
@@ -545,7 +546,6 @@ static void contract_P4_partly_pulled(struct th_self *self)
 	char *buf;
 	int ctx;
 
-	setenv("FI_SHRIMP_PULL", "pool", 1);
 	ks_open_all(&s, self);
 	if (self->rank == KS_VICTIM)
 		victim_streams(&s, len);

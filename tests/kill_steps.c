@@ -87,6 +87,21 @@ void(ks_reset_soon)(struct th_stack *s, struct fid_cq *cq, void *ctx)
 	th_eq_at(CALLER, "context", (intptr_t)err.op_context, (intptr_t)ctx);
 }
 
+void(ks_send_until_reset)(struct th_stack *s, fi_addr_t dead)
+{
+	struct th_deadline dl = th_deadline_ms(KS_NOTICE_MS);
+	struct fi_cq_err_entry err;
+	struct fi_cq_tagged_entry e;
+
+	do {
+		if (th_expired(&dl))
+			th_fail(CALLER, "sends still succeed after 5 s");
+		th_sleep_us(1000);
+		th_tsend(s, dead, "message!", 8, KS_TAG, NULL);
+	} while ((th_cq_next)(s, s->txcq, &e, &err) == 1);
+	th_eq_at(CALLER, "error code", err.err, FI_ECONNRESET);
+}
+
 void(ks_dropped_soon)(struct th_stack *s, uint64_t n)
 {
 	struct th_deadline dl = th_deadline_ms(KS_NOTICE_MS);

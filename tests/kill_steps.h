@@ -75,6 +75,13 @@ struct fi_cq_err_entry ks_error_soon(struct th_stack *s, struct fid_cq *cq);
 /* The next entry of @cq says that operation @ctx met a dead or closed peer. */
 void ks_reset_soon(struct th_stack *s, struct fid_cq *cq, void *ctx);
 
+/*
+ * Sends to @dead, which has died or closed, until its end is noticed: in time
+ * a send ends with FI_ECONNRESET. What was sent a moment earlier may have
+ * completed, and is lost. No other send may be under way.
+ */
+void ks_send_until_reset(struct th_stack *s, fi_addr_t dead);
+
 /* Receives the next message, of tag KS_TAG: checks its length and pattern. */
 void ks_expect_message(struct th_stack *s, void *buf, size_t len,
 		       uint64_t seed);
@@ -98,10 +105,11 @@ void ks_survivors_go_on(struct th_stack *s, struct th_self *self);
 void ks_dropped_soon(struct th_stack *s, uint64_t n);
 
 /* A failure inside these names the line of the test. */
-#define ks_error_soon(...)     (TH_AT(), (ks_error_soon)(__VA_ARGS__))
-#define ks_reset_soon(...)     (TH_AT(), (ks_reset_soon)(__VA_ARGS__))
-#define ks_dropped_soon(...)   (TH_AT(), (ks_dropped_soon)(__VA_ARGS__))
-#define ks_exchange_sizes(...) (TH_AT(), (ks_exchange_sizes)(__VA_ARGS__))
-#define ks_expect_message(...) (TH_AT(), (ks_expect_message)(__VA_ARGS__))
+#define ks_error_soon(...)	 (TH_AT(), (ks_error_soon)(__VA_ARGS__))
+#define ks_reset_soon(...)	 (TH_AT(), (ks_reset_soon)(__VA_ARGS__))
+#define ks_send_until_reset(...) (TH_AT(), (ks_send_until_reset)(__VA_ARGS__))
+#define ks_dropped_soon(...)	 (TH_AT(), (ks_dropped_soon)(__VA_ARGS__))
+#define ks_exchange_sizes(...)	 (TH_AT(), (ks_exchange_sizes)(__VA_ARGS__))
+#define ks_expect_message(...)	 (TH_AT(), (ks_expect_message)(__VA_ARGS__))
 
 #endif /* SHRIMP_TESTS_KILL_STEPS_H */
