@@ -19,6 +19,7 @@
 #include "lib/domain.h"
 #include "lib/endpoint.h"
 #include "lib/eq.h"
+#include "lib/fid.h"
 #include "lib/peer.h"
 #include "lib/service.h"
 
@@ -157,8 +158,9 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count,
 
 	if (av->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (flags & ~(FI_MORE | FI_SYNC_ERR) || (av->async && !av->eq) ||
-	    (count && !addr))
+	if (av->async && !av->eq)
+		return -FI_ENOEQ;
+	if (flags & ~(FI_MORE | FI_SYNC_ERR) || (count && !addr))
 		return -FI_EINVAL;
 	for (size_t i = 0; i < count; i++, at += sizeof(struct rnic_addr)) {
 		fi_addr_t a;
@@ -384,25 +386,14 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static int av_control(struct fid *fid, int command, void *arg)
-{
-	(void)fid, (void)command, (void)arg;
-	return -FI_ENOSYS;
-}
-
-static int av_ops_open(struct fid *fid, const char *name, uint64_t flags,
-		       void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = av_close,
 	.bind = av_bind,
-	.control = av_control,
-	.ops_open = av_ops_open,
+	.control = shrimp_no_control,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static int check_attr(const struct fi_av_attr *attr)

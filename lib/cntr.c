@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "lib/domain.h"
+#include "lib/fid.h"
 #include "lib/tx.h"
 
 static struct shrimp_cntr *cntr_of(struct fid_cntr *fid)
@@ -25,17 +26,30 @@ static void poke(struct shrimp_cntr *c)
 	rnic_spin_unlock(&c->eps.lock);
 }
 
+static uint64_t sum(const struct shrimp_cntr *c)
+{
+	/* relaxed: data of receives is ordered by the endpoint's lock */
+	return rnic_load64_relaxed(&c->value) + rnic_load64_relaxed(&c->errors);
+}
+
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
-	poke(cntr_of(fid));
-	/* relaxed: data of receives is ordered by the endpoint's lock */
-	return rnic_load64_relaxed(&cntr_of(fid)->value);
+	struct shrimp_cntr *c = cntr_of(fid);
+
+	poke(c);
+	/* what a wait compares with: taken before the value that is returned,
+	 * so that nothing between is missed */
+	rnic_store64_relaxed(&c->seen, sum(c));
+	return rnic_load64_relaxed(&c->value);
 }
 
 static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
-	poke(cntr_of(fid));
-	return rnic_load64_relaxed(&cntr_of(fid)->errors);
+	struct shrimp_cntr *c = cntr_of(fid);
+
+	poke(c);
+	rnic_store64_relaxed(&c->seen, sum(c));
+	return rnic_load64_relaxed(&c->errors);
 }
 
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
@@ -64,20 +78,10 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 	return 0;
 }
 
-int shrimp_cntr_trywait(struct shrimp_cntr *c)
+bool shrimp_cntr_moved(const struct shrimp_cntr *c)
 {
-	uint64_t v = rnic_load64_relaxed(&c->value);
-	uint64_t e = rnic_load64_relaxed(&c->errors);
-
-	if (!shrimp_wait_sleeps(&c->wait))
-		return -FI_EINVAL;
-	shrimp_wait_arm(&c->wait);
-	if (!shrimp_polled_arm(&c->eps))
-		return -FI_EAGAIN;
-	/* relaxed: after the fence of shrimp_wait_arm() */
-	return rnic_load64_relaxed(&c->value) != v ||
-			       rnic_load64_relaxed(&c->errors) != e ?
-		       -FI_EAGAIN : 0;
+	/* relaxed: what was counted before the sleeper's fence is seen */
+	return sum(c) != rnic_load64_relaxed(&c->seen);
 }
 
 bool shrimp_cntr_poll(struct shrimp_cntr *c)
@@ -85,7 +89,7 @@ bool shrimp_cntr_poll(struct shrimp_cntr *c)
 	uint64_t now;
 
 	poke(c);
-	now = rnic_load64_relaxed(&c->value) + rnic_load64_relaxed(&c->errors);
+	now = sum(c);
 	if (now == rnic_load64_relaxed(&c->polled))
 		return false;
 	rnic_store64_relaxed(&c->polled, now);
@@ -103,11 +107,12 @@ static void nap(struct shrimp_cntr *c, uint64_t threshold, uint64_t errors,
 		sched_yield();
 		return;
 	}
-	shrimp_wait_arm(&c->wait);
+	shrimp_wait_enter(&c->wait);
 	if (shrimp_polled_arm(&c->eps) &&
 	    rnic_load64_relaxed(&c->value) < threshold &&
 	    rnic_load64_relaxed(&c->errors) == errors)
 		shrimp_wait_sleep(&c->wait, left);
+	shrimp_wait_leave(&c->wait);
 	shrimp_polled_disarm(&c->eps);
 }
 
@@ -124,6 +129,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		if (c->domain->inherited)
 			return -FI_EOPBADSTATE;
 		poke(c);
+		rnic_store64_relaxed(&c->seen, sum(c));
 		if (rnic_load64_relaxed(&c->value) >= threshold)
 			return 0;
 		if (rnic_load64_relaxed(&c->errors) != errors)
@@ -160,12 +166,6 @@ static int cntr_close(struct fid *fid)
 	return 0;
 }
 
-static int cntr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct shrimp_cntr *c = (struct shrimp_cntr *)fid;
@@ -173,19 +173,14 @@ static int cntr_control(struct fid *fid, int command, void *arg)
 	return shrimp_wait_control(&c->wait, command, arg);
 }
 
-static int cntr_ops_open(struct fid *fid, const char *name, uint64_t flags,
-			 void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = cntr_close,
-	.bind = cntr_bind,
+	.bind = shrimp_no_bind,
 	.control = cntr_control,
-	.ops_open = cntr_ops_open,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static struct fi_ops_cntr cntr_ops = {

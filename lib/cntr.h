@@ -23,6 +23,7 @@ struct shrimp_cntr {
 	rnic_a64 value;			/* operations that succeeded */
 	rnic_a64 errors;		/* operations that failed */
 	rnic_a64 polled;		/* sum at the last fi_poll() */
+	rnic_a64 seen;			/* sum at the last read or wait */
 	struct shrimp_polled eps;	/* bound endpoints */
 	struct shrimp_wait_member wait;	/* wait object */
 };
@@ -37,8 +38,8 @@ int shrimp_cntr_attach_ep(struct shrimp_cntr *c, struct shrimp_ep *ep);
 /* Takes back one attach: afterwards nobody is inside @ep through @c. */
 void shrimp_cntr_detach_ep(struct shrimp_cntr *c, struct shrimp_ep *ep);
 
-/* fi_trywait(3) of a counter: 0 or -FI_EAGAIN. */
-int shrimp_cntr_trywait(struct shrimp_cntr *c);
+/* True if it moved since the client last read it or waited for it. */
+bool shrimp_cntr_moved(const struct shrimp_cntr *c);
 
 /* For fi_poll(3): progress, then whether it moved since the last time. */
 bool shrimp_cntr_poll(struct shrimp_cntr *c);

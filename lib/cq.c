@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/domain.h"
+#include "lib/fid.h"
 #include "lib/progress.h"
 #include "lib/tx.h"
 #include "shm/log.h"
@@ -187,13 +188,18 @@ static struct shrimp_comp_err *pop_error(struct shrimp_cq *cq)
 	return e;
 }
 
-/* fi_cq(3): into the caller's buffer if there is one, else ours. */
+/*
+ * fi_cq(3): into the caller's buffer if there is one, else ours. The entry of
+ * clients before 1.5 ends with err_data.
+ */
 static void give_err_data(struct shrimp_cq *cq, struct fi_cq_err_entry *buf)
 {
 	size_t n = cq->last.err_data_size;
 
-	if (cq->domain->api < FI_VERSION(1, 5))
+	if (cq->domain->api < FI_VERSION(1, 5)) {
+		buf->err_data = n ? cq->last.err_data : NULL;
 		return;
+	}
 	if (!buf->err_data_size || !buf->err_data) {
 		buf->err_data = n ? cq->last.err_data : NULL;
 		buf->err_data_size = n;
@@ -213,6 +219,8 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf,
 	ssize_t ret = -FI_EAGAIN;
 
 	(void)flags;
+	if (cq->domain->inherited)
+		return -FI_EOPBADSTATE;
 	rnic_spin_lock(&cq->eps.lock);
 	e = pop_error(cq);
 	if (!e) {
@@ -254,21 +262,20 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno,
 
 /* ---- waiting ---- */
 
-static bool ready(struct shrimp_cq *cq)
+bool shrimp_cq_ready(struct shrimp_cq *cq)
 {
-	/* relaxed: after the fence of shrimp_wait_arm() */
+	/* relaxed: what was queued before the sleeper's fence is seen */
 	return rnic_load32_relaxed(&cq->queued) ||
-	       rnic_load32_relaxed(&cq->signaled);
+	       (rnic_load32_relaxed(&cq->signaled) &&
+		rnic_xchg32_acqrel(&cq->signaled, 0));
 }
 
-int shrimp_cq_trywait(struct shrimp_cq *cq)
+/* The last look before a sleep: false if there is something to do. */
+static bool idle(struct shrimp_cq *cq)
 {
-	if (!shrimp_wait_sleeps(&cq->wait))
-		return -FI_EINVAL;
-	shrimp_wait_arm(&cq->wait);
-	if (ready(cq) || !shrimp_polled_arm(&cq->eps))
-		return -FI_EAGAIN;
-	return ready(cq) ? -FI_EAGAIN : 0;
+	/* relaxed: after the fence of shrimp_wait_enter() */
+	return !rnic_load32_relaxed(&cq->queued) &&
+	       !rnic_load32_relaxed(&cq->signaled);
 }
 
 bool shrimp_cq_poll(struct shrimp_cq *cq)
@@ -287,8 +294,10 @@ static void nap(struct shrimp_cq *cq, int left)
 		sched_yield();
 		return;
 	}
-	if (!shrimp_cq_trywait(cq))
+	shrimp_wait_enter(&cq->wait);
+	if (idle(cq) && shrimp_polled_arm(&cq->eps) && idle(cq))
 		shrimp_wait_sleep(&cq->wait, left);
+	shrimp_wait_leave(&cq->wait);
 	shrimp_polled_disarm(&cq->eps);
 }
 
@@ -309,8 +318,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	size_t want = threshold(cq, cond, count), got = 0;
 	unsigned int spin = cq->domain->set->spin;
 
-	if (cq->wait.wait->obj == FI_WAIT_NONE)
-		return -FI_ENOSYS;
+	if (cq->wait.wait->obj == FI_WAIT_NONE || cq->wait.set)
+		return -FI_EINVAL;
 	for (unsigned int polls = 1;; polls++) {
 		ssize_t n = read_any(fid, (char *)buf + got * cq->entry_size,
 				     count - got, src ? src + got : NULL);
@@ -380,12 +389,6 @@ static int cq_close(struct fid *fid)
 	return 0;
 }
 
-static int cq_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
 static int cq_control(struct fid *fid, int command, void *arg)
 {
 	struct shrimp_cq *cq = (struct shrimp_cq *)fid;
@@ -393,19 +396,14 @@ static int cq_control(struct fid *fid, int command, void *arg)
 	return shrimp_wait_control(&cq->wait, command, arg);
 }
 
-static int cq_ops_open(struct fid *fid, const char *name, uint64_t flags,
-		       void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = cq_close,
-	.bind = cq_bind,
+	.bind = shrimp_no_bind,
 	.control = cq_control,
-	.ops_open = cq_ops_open,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static struct fi_ops_cq cq_ops = {

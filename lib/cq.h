@@ -101,8 +101,8 @@ void shrimp_cq_write_err(struct shrimp_cq *cq,
 void shrimp_cq_format(const struct shrimp_cq *cq, void *to,
 		      const struct shrimp_comp *c);
 
-/* fi_trywait(3) of a queue: 0 or -FI_EAGAIN. */
-int shrimp_cq_trywait(struct shrimp_cq *cq);
+/* True if there is something to read, or a signal, which is taken. */
+bool shrimp_cq_ready(struct shrimp_cq *cq);
 
 /* For fi_poll(3): progress, then whether there is something to read. */
 bool shrimp_cq_poll(struct shrimp_cq *cq);

@@ -16,6 +16,7 @@
 #include "lib/cq.h"
 #include "lib/endpoint.h"
 #include "lib/fabric.h"
+#include "lib/fid.h"
 #include "lib/fork.h"
 #include "lib/info.h"
 #include "lib/poll.h"
@@ -164,12 +165,6 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 }
 
-static int domain_control(struct fid *fid, int command, void *arg)
-{
-	(void)fid, (void)command, (void)arg;
-	return -FI_ENOSYS;
-}
-
 static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags,
 			   void **ops, void *context)
 {
@@ -181,8 +176,10 @@ static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
 	.bind = domain_bind,
-	.control = domain_control,
+	.control = shrimp_no_control,
 	.ops_open = domain_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static int open_device(struct shrimp_domain *d)

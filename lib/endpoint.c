@@ -26,6 +26,7 @@
 #include "lib/domain.h"
 #include "lib/eq.h"
 #include "lib/fabric.h"
+#include "lib/fid.h"
 #include "lib/info.h"
 #include "lib/msg.h"
 #include "lib/progress.h"
@@ -337,19 +338,14 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
-static int ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
-		       void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = ep_close,
 	.bind = ep_bind,
 	.control = ep_control,
-	.ops_open = ep_ops_open,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 /* ---- fi_ops_ep ---- */
@@ -575,7 +571,8 @@ int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 
 	if (d->inherited)
 		return -FI_EOPBADSTATE;
-	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM ||
+	    (info->tx_attr && info->tx_attr->inject_size > SHRIMP_INJECT_SIZE))
 		return -FI_EINVAL;
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)

@@ -55,6 +55,7 @@ struct shrimp_ep {
 	struct shrimp_cq *tx_cq;	/* or NULL */
 	struct shrimp_cntr *tx_cntr;	/* FI_SEND, or NULL */
 	struct rnic_pool pool;		/* chunks; ready when place.pool is */
+	bool no_pool;			/* there is no memory for it */
 	struct rnic_heap heap;		/* ready when place.heap is */
 	struct shrimp_slab ops;		/* struct shrimp_op */
 	struct shrimp_names op_names;	/* ops that a peer answers */
@@ -78,6 +79,9 @@ struct shrimp_ep {
 	struct cds_list_head pulls;	/* heap pulls that wait for attach */
 	size_t min_multi;		/* FI_OPT_MIN_MULTI_RECV */
 	size_t unexpected;		/* bytes held for unmatched messages */
+	size_t self_bytes;		/* cost of unmatched sends to itself */
+	struct rnic_proc **watch;	/* by peer id: named as a source */
+	size_t nwatch;			/* entries of watch */
 	bool over_budget;		/* raised in the lanes */
 
 	/* progress.c */

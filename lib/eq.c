@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/fabric.h"
+#include "lib/fid.h"
 #include "lib/tx.h"
 
 /* An event or, if err is not 0, an error. */
@@ -133,7 +134,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
 	return ret ? ret : (ssize_t)len;
 }
 
-static bool ready(struct shrimp_eq *eq)
+bool shrimp_eq_ready(struct shrimp_eq *eq)
 {
 	bool yes;
 
@@ -143,12 +144,17 @@ static bool ready(struct shrimp_eq *eq)
 	return yes;
 }
 
-int shrimp_eq_trywait(struct shrimp_eq *eq)
+/* Sleeps once, or yields where there is nothing to sleep on. */
+static void nap(struct shrimp_eq *eq, int left)
 {
-	if (!shrimp_wait_sleeps(&eq->wait))
-		return -FI_EINVAL;
-	shrimp_wait_arm(&eq->wait);
-	return ready(eq) ? -FI_EAGAIN : 0;
+	if (!shrimp_wait_sleeps(&eq->wait)) {
+		sched_yield();
+		return;
+	}
+	shrimp_wait_enter(&eq->wait);
+	if (!shrimp_eq_ready(eq))
+		shrimp_wait_sleep(&eq->wait, left);
+	shrimp_wait_leave(&eq->wait);
 }
 
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf,
@@ -157,16 +163,15 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf,
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	uint64_t start = shrimp_now_ms();
 
+	if (eq->wait.wait->obj == FI_WAIT_NONE || eq->wait.set)
+		return -FI_EINVAL;
 	for (;;) {
 		ssize_t ret = eq_read(fid, event, buf, len, flags);
 		int left = shrimp_wait_left(timeout, start);
 
 		if (ret != -FI_EAGAIN || !left)
 			return ret;
-		if (!shrimp_wait_sleeps(&eq->wait))
-			sched_yield();
-		else if (!shrimp_eq_trywait(eq))
-			shrimp_wait_sleep(&eq->wait, left);
+		nap(eq, left);
 	}
 }
 
@@ -201,12 +206,6 @@ static int eq_close(struct fid *fid)
 	return 0;
 }
 
-static int eq_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
 static int eq_control(struct fid *fid, int command, void *arg)
 {
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
@@ -214,19 +213,14 @@ static int eq_control(struct fid *fid, int command, void *arg)
 	return shrimp_wait_control(&eq->wait, command, arg);
 }
 
-static int eq_ops_open(struct fid *fid, const char *name, uint64_t flags,
-		       void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = eq_close,
-	.bind = eq_bind,
+	.bind = shrimp_no_bind,
 	.control = eq_control,
-	.ops_open = eq_ops_open,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static struct fi_ops_eq eq_ops = {

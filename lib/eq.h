@@ -40,7 +40,7 @@ int shrimp_eq_post(struct shrimp_eq *eq, uint32_t event, const void *buf,
 /* Queues an error, copied without its err_data. 0 or -FI_ENOMEM. */
 int shrimp_eq_post_err(struct shrimp_eq *eq, const struct fi_eq_err_entry *e);
 
-/* fi_trywait(3) of a queue: 0 or -FI_EAGAIN. */
-int shrimp_eq_trywait(struct shrimp_eq *eq);
+/* True if there is something to read. Any thread; takes the lock. */
+bool shrimp_eq_ready(struct shrimp_eq *eq);
 
 #endif /* SHRIMP_EQ_H */

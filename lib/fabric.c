@@ -11,6 +11,7 @@
 
 #include "lib/domain.h"
 #include "lib/eq.h"
+#include "lib/fid.h"
 #include "lib/info.h"
 #include "lib/stats.h"
 #include "lib/wait.h"
@@ -26,18 +27,6 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-static int fabric_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
-static int fabric_control(struct fid *fid, int command, void *arg)
-{
-	(void)fid, (void)command, (void)arg;
-	return -FI_ENOSYS;
-}
-
 static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags,
 			   void **ops, void *context)
 {
@@ -48,9 +37,11 @@ static int fabric_ops_open(struct fid *fid, const char *name, uint64_t flags,
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fabric_close,
-	.bind = fabric_bind,
-	.control = fabric_control,
+	.bind = shrimp_no_bind,
+	.control = shrimp_no_control,
 	.ops_open = fabric_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static int no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,

@@ -24,6 +24,8 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/eq.h \
 	lib/fabric.c \
 	lib/fabric.h \
+	lib/fid.c \
+	lib/fid.h \
 	lib/fork.c \
 	lib/fork.h \
 	lib/info.c \

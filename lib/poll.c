@@ -12,6 +12,7 @@
 #include "lib/cntr.h"
 #include "lib/cq.h"
 #include "lib/domain.h"
+#include "lib/fid.h"
 
 enum { FIRST_ROOM = 8 };	/* entries of a new table */
 
@@ -103,31 +104,14 @@ static int poll_close(struct fid *fid)
 	return 0;
 }
 
-static int poll_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
-static int poll_control(struct fid *fid, int command, void *arg)
-{
-	(void)fid, (void)command, (void)arg;
-	return -FI_ENOSYS;
-}
-
-static int poll_ops_open(struct fid *fid, const char *name, uint64_t flags,
-			 void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = poll_close,
-	.bind = poll_bind,
-	.control = poll_control,
-	.ops_open = poll_ops_open,
+	.bind = shrimp_no_bind,
+	.control = shrimp_no_control,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static struct fi_ops_poll poll_ops = {

@@ -97,6 +97,15 @@ void shrimp_polled_disarm(struct shrimp_polled *p)
 	rnic_spin_unlock(&p->lock);
 }
 
+void shrimp_polled_poke(struct shrimp_polled *p)
+{
+	rnic_spin_lock(&p->lock);
+	for (size_t i = 0; i < p->n; i++)
+		shrimp_ep_disarm(p->eps[i].ep);
+	shrimp_polled_progress(p, NULL);
+	rnic_spin_unlock(&p->lock);
+}
+
 bool shrimp_polled_busy(struct shrimp_polled *p)
 {
 	bool busy;

@@ -49,6 +49,9 @@ bool shrimp_polled_arm(struct shrimp_polled *p);
 /* After a sleep, or instead of it. */
 void shrimp_polled_disarm(struct shrimp_polled *p);
 
+/* After a sleep without reading: disarms, then progress. Takes the lock. */
+void shrimp_polled_poke(struct shrimp_polled *p);
+
 /* True while an endpoint is attached. */
 bool shrimp_polled_busy(struct shrimp_polled *p);
 

@@ -51,13 +51,7 @@ static void reap(struct shrimp_ep *ep)
 {
 	shrimp_rx_scan(ep);
 	shrimp_tx_reap(ep);
-	for (size_t i = 0; i < ep->nby_peer; i++) {
-		struct shrimp_tx_peer *tp = ep->by_peer[i];
-
-		if (tp && tp->remote && tp->remote->proc &&
-		    rnic_proc_dead(tp->remote->proc))
-			shrimp_rx_fail_source(ep, (uint32_t)i);
-	}
+	shrimp_rx_reap(ep);
 }
 
 /* What needs no look in every call. */

@@ -188,6 +188,7 @@ void shrimp_umsg_free(struct shrimp_ep *ep, struct shrimp_umsg *u)
 {
 	if (has_buf(u))
 		discharge(ep, u->total);
+	ep->self_bytes -= u->self_cost;
 	cds_list_del(&u->link);
 	cds_list_del(&u->claim);
 	free(u);
@@ -659,12 +660,17 @@ static int self_unexpected(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
 				    .data = s->data, .flags = s->desc_flags };
 	bool copy = s->inject || s->len <= ep->domain->set->eager_max;
 	bool wait = !copy || s->level == SHRIMP_LEVEL_MATCH;
-	struct shrimp_umsg *u = umsg_new(
-		ep, &a, copy ? SHRIMP_UMSG_WHOLE : SHRIMP_UMSG_SELF,
-		copy ? s->len : 0);
+	size_t cost = sizeof(struct shrimp_umsg) + (copy ? s->len : 0);
+	struct shrimp_umsg *u;
 
+	/* contract P2: what this endpoint keeps for itself is bounded too */
+	if (ep->self_bytes + cost > ep->domain->set->tx_buffer)
+		return -FI_EAGAIN;
+	u = umsg_new(ep, &a, copy ? SHRIMP_UMSG_WHOLE : SHRIMP_UMSG_SELF,
+		     copy ? s->len : 0);
 	if (!u)
 		return -FI_ENOMEM;
+	ep->self_bytes += u->self_cost = cost;
 	if (copy)
 		rnic_iov_gather(u->buf, s->iov, s->niov, 0, s->len);
 	if (wait) {

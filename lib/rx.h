@@ -78,6 +78,7 @@ struct shrimp_umsg {
 	uint64_t heap_off;		/* HEAP */
 	uint64_t va;			/* HELD: sender's address, or 0 */
 	size_t total;			/* bytes of the message */
+	size_t self_cost;		/* counted in ep->self_bytes */
 	uint8_t kind;			/* enum shrimp_umsg_kind */
 	uint8_t flags;			/* enum rnic_desc_flag */
 	uint8_t buf[];			/* WHOLE, PARTIAL: the payload */
@@ -170,8 +171,8 @@ void shrimp_rx_scan(struct shrimp_ep *ep);
 ssize_t shrimp_rx_self(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
 		       const struct shrimp_send *s);
 
-/* The posted receives that name dead peer @id end with FI_ECONNRESET. */
-void shrimp_rx_fail_source(struct shrimp_ep *ep, uint32_t id);
+/* Posted receives that name a dead peer end with FI_ECONNRESET. */
+void shrimp_rx_reap(struct shrimp_ep *ep);
 
 /* Service @from turned out to be peer @to: receives follow. */
 void shrimp_rx_rename(struct shrimp_ep *ep, uint32_t from, uint32_t to);

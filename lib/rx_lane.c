@@ -151,15 +151,21 @@ static const uint8_t *chunk_payload(struct shrimp_rx_lane *l,
 		*why = STEP_LATER;
 		return NULL;
 	}
-	if (ret) {
+	if (ret)
 		/* the sender is gone and was never mapped: contract P4 */
-		rnic_count64(&l->ep->stats->dropped, 1);
 		return NULL;
-	}
 	if (rnic_pool_locate(&l->remote->geom, x->chunk, x->chunk_len, &off))
 		return l->remote->pool + off;
 	*why = STEP_BROKEN;
 	return NULL;
+}
+
+/* A message whose first payload cannot be had; counted if it is given up. */
+static enum step drop_message(struct shrimp_rx_lane *l, enum step why)
+{
+	if (why == STEP_TAKEN)
+		rnic_count64(&l->ep->stats->dropped, 1);
+	return why;
 }
 
 static enum step step_of(int ret)
@@ -223,7 +229,7 @@ static enum step step_chunk(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 	rnic_compiler_barrier();
 	a.p = chunk_payload(l, &x, &why);
 	if (!a.p)
-		return why;
+		return drop_message(l, why);
 	a.len = x.chunk_len;
 	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
 		a.op = x.op;
@@ -243,7 +249,7 @@ static enum step step_first(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 		return STEP_BROKEN;
 	a.p = chunk_payload(l, &x, &why);
 	if (!a.p)
-		return why;
+		return drop_message(l, why);
 	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
 		a.op = x.op;
 	ret = shrimp_rx_first(l, &a, x.total);
@@ -292,12 +298,16 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	enum step why;
 
 	rnic_compiler_barrier();
-	p = chunk_payload(l, &x, &why);
+	/* names come from a peer: only its own messages count */
+	if (!in || in->lane != l || (x.chunk == RNIC_CHUNK_NONE &&
+				     x.chunk_len > RNIC_RING_MSG_MAX))
+		return STEP_BROKEN;
+	if (x.chunk == RNIC_CHUNK_NONE)
+		p = rnic_lane_take_bytes(&l->rx, x.chunk_len);
+	else
+		p = chunk_payload(l, &x, &why);
 	if (!p)
 		return why;
-	/* names come from a peer: only its own messages count */
-	if (!in || in->lane != l)
-		return STEP_BROKEN;
 	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
 }
 

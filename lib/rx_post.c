@@ -5,6 +5,7 @@
  *
  * Exclusion: the endpoint's lock.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #include "lib/peer.h"
 #include "lib/rx.h"
 #include "shm/copy.h"
+#include "shm/proc.h"
 
 /* The peer id that @src names. -FI_EINVAL: nobody. */
 static int source_id(struct shrimp_ep *ep, fi_addr_t src, uint32_t *id)
@@ -113,16 +115,60 @@ static void post_multi(struct shrimp_ep *ep, struct shrimp_recv *r)
 	rnic_match_post(m, &r->m);
 }
 
-/* The peer @src names is known to be dead: nothing will come from it. */
+/* Stands for a process that was dead when it was first named. */
+static struct rnic_proc gone = { .dead = { 1 } };
+
+/* Room for peer @id in the table of watched sources. */
+static int watch_grow(struct shrimp_ep *ep, uint32_t id)
+{
+	size_t n = ep->nwatch ? ep->nwatch : 64;
+	struct rnic_proc **t;
+
+	if (id < ep->nwatch)
+		return 0;
+	while (n <= id)
+		n *= 2;
+	t = realloc(ep->watch, n * sizeof(*t));
+	if (!t)
+		return -FI_ENOMEM;
+	memset(t + ep->nwatch, 0, (n - ep->nwatch) * sizeof(*t));
+	ep->watch = t;
+	ep->nwatch = n;
+	return 0;
+}
+
+/*
+ * Watches the process of peer @id, which a receive names: also one that was
+ * never contacted must not be waited for when it is dead. A pid of another
+ * namespace means nothing here; such a peer is watched once attached.
+ */
+static struct rnic_proc *watch(struct shrimp_ep *ep, uint32_t id)
+{
+	const struct shrimp_peer *peer =
+		shrimp_peer_by_id(&ep->domain->peers, id);
+	const struct rnic_addr *a = &peer->addr;
+	int ret;
+
+	if (a->kind != RNIC_ADDR_ENDPOINT || a->ns != ep->addr.ns ||
+	    watch_grow(ep, id))
+		return NULL;
+	ret = rnic_proc_get(a->pid, a->identity, &ep->watch[id]);
+	if (ret == -ESRCH)
+		ep->watch[id] = &gone;
+	return ep->watch[id];
+}
+
+/* The process that @src names is dead: nothing more will come from it. */
 static bool source_dead(struct shrimp_ep *ep, uint32_t src)
 {
-	struct shrimp_tx_peer *tp;
+	struct rnic_proc *p;
 
 	if (src == RNIC_SRC_ANY)
 		return false;
-	tp = shrimp_tx_by_id(ep, src);
-	return tp && tp->remote && tp->remote->proc &&
-	       rnic_proc_dead(tp->remote->proc);
+	p = src < ep->nwatch ? ep->watch[src] : NULL;
+	if (!p)
+		p = watch(ep, src);
+	return p && rnic_proc_dead(p);
 }
 
 static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
@@ -150,14 +196,20 @@ static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
 
 static void post(struct shrimp_ep *ep, struct shrimp_recv *r)
 {
-	if (r->multi)
+	if (r->multi) {
 		post_multi(ep, r);
-	else if (match_waiting(ep, r))
 		return;
-	else if (source_dead(ep, r->m.src))
-		fail_recv(ep, r, FI_ECONNRESET);
-	else
+	}
+	if (match_waiting(ep, r))
+		return;
+	if (!source_dead(ep, r->m.src)) {
 		rnic_match_post(shrimp_rx_match(ep, r->tagged), &r->m);
+		return;
+	}
+	/* what it sent before it died may still lie in its lane */
+	shrimp_rx_scan(ep);
+	if (!match_waiting(ep, r))
+		fail_recv(ep, r, FI_ECONNRESET);
 }
 
 /* ---- peek, claim, discard ---- */
@@ -326,10 +378,14 @@ static void fail_source_in(struct shrimp_ep *ep, struct rnic_match *m,
 	}
 }
 
-void shrimp_rx_fail_source(struct shrimp_ep *ep, uint32_t id)
+void shrimp_rx_reap(struct shrimp_ep *ep)
 {
-	fail_source_in(ep, &ep->tagged, id);
-	fail_source_in(ep, &ep->msg, id);
+	for (uint32_t id = 0; id < ep->nwatch; id++) {
+		if (!ep->watch[id] || !rnic_proc_dead(ep->watch[id]))
+			continue;
+		fail_source_in(ep, &ep->tagged, id);
+		fail_source_in(ep, &ep->msg, id);
+	}
 }
 
 void shrimp_rx_rename(struct shrimp_ep *ep, uint32_t from, uint32_t to)
@@ -362,6 +418,13 @@ static void drop_in(struct shrimp_ep *ep, struct rnic_match *m)
 void shrimp_rx_drop(struct shrimp_ep *ep)
 {
 	struct shrimp_umsg *u, *next;
+
+	for (size_t i = 0; i < ep->nwatch; i++)
+		if (ep->watch[i] != &gone)
+			rnic_proc_put(ep->watch[i]);
+	free(ep->watch);
+	ep->watch = NULL;
+	ep->nwatch = 0;
 
 	drop_in(ep, &ep->tagged);
 	drop_in(ep, &ep->msg);

@@ -35,7 +35,7 @@ struct setting {
 	double def;		/* default, of words the index */
 	size_t off;		/* in struct shrimp_settings */
 	size_t size;		/* of the field */
-	const char *words;	/* of KIND_WORD: "a|b|c" */
+	const char *words;	/* "a|b|c"; of a number: 0, by name */
 	const char *help;	/* one sentence */
 };
 
@@ -52,8 +52,8 @@ static const struct setting table[] = {
 	{ "UNEXPECTED", "unexpected", KIND_BYTES, 0, 1e12, 64 << 20,
 	  FIELD(unexpected), NULL,
 	  "bytes of unmatched messages before senders keep their payload" },
-	{ "POOL", "pool", KIND_BYTES, 0, 16 << 20, 0, FIELD(pool), NULL,
-	  "chunk pool of an endpoint in bytes; 0: twice an L2 cache" },
+	{ "POOL", "pool", KIND_BYTES, 256 << 10, 16 << 20, 0, FIELD(pool),
+	  "auto", "chunk pool of an endpoint in bytes; auto: twice an L2" },
 	{ "EAGER_MAX", "eager_max", KIND_BYTES, 1024, 65536, 65536,
 	  FIELD(eager_max), NULL,
 	  "largest message in bytes whose payload is sent before the match" },
@@ -165,7 +165,8 @@ static void allowed_text(const struct setting *s, char *buf, size_t room)
 	if (s->kind == KIND_WORD)
 		snprintf(buf, room, "allowed: %s", s->words);
 	else
-		snprintf(buf, room, "allowed: %s from %.0f to %.0f",
+		snprintf(buf, room, "allowed: %s%s%s from %.0f to %.0f",
+			 s->words ? s->words : "", s->words ? " or " : "",
 			 kinds[s->kind], s->min, s->max);
 }
 
@@ -180,10 +181,11 @@ static int set_one(struct shrimp_settings *to, const struct setting *s,
 		to->stats_file = *value ? strdup(value) : NULL;
 		return 0;
 	}
-	if (s->kind == KIND_WORD) {
+	if (s->words) {
 		x = parse_word(s->words, value);
 		ok = x >= 0;
-	} else {
+	}
+	if (!s->words || (!ok && s->kind != KIND_WORD)) {
 		ok = parse_number(s, value, &x);
 	}
 	if (ok) {

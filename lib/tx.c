@@ -239,8 +239,11 @@ uint32_t shrimp_tx_chunk(struct shrimp_tx_peer *tp, bool large)
 	const struct rnic_pool_geom *g = &ep->pool.geom;
 	uint32_t chunk;
 
-	if (pool_ready(ep))
+	if (ep->no_pool || pool_ready(ep)) {
+		/* said once by whoever failed; payload takes other paths */
+		ep->no_pool = true;
 		return RNIC_CHUNK_NONE;
+	}
 	/* a destination holds at most a quarter */
 	if (tp->chunks[large] >= (large ? g->nlarge : g->nsmall) / 4)
 		return RNIC_CHUNK_NONE;
@@ -644,11 +647,8 @@ static ssize_t send_to(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 		shrimp_tx_fail(tp, FI_ECONNRESET);
 	if (tp->state == SHRIMP_TX_DOWN)
 		return send_down(tp, s);
-	if (over_limit(tp->ep)) {
-		shrimp_tx_progress(tp->ep);
-		if (over_limit(tp->ep))
-			return -FI_EAGAIN;
-	}
+	if (over_limit(tp->ep))
+		return -FI_EAGAIN;
 	if (!must_queue(tp, s))
 		ret = shrimp_tx_publish(tp, s, NULL);
 	if (ret == -FI_EAGAIN)
@@ -664,8 +664,16 @@ ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
 
 	if (!tp)
 		ret = shrimp_tx_contact(ep, dest, &tp);
-	if (!ret)
+	if (!ret && tp->state == SHRIMP_TX_DOWN)
+		ret = shrimp_tx_again(ep, dest, &tp);
+	if (ret)
+		return ret;
+	ret = tp->self ? shrimp_rx_self(ep, tp, s) : send_to(tp, s);
+	if (ret == -FI_EAGAIN) {
+		/* a client may only ever retry: look what has come free */
+		shrimp_tx_progress(ep);
 		ret = tp->self ? shrimp_rx_self(ep, tp, s) : send_to(tp, s);
+	}
 	if (ret == -FI_EAGAIN)
 		rnic_count64(&ep->stats->eagain, 1);
 	return ret;

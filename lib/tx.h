@@ -206,6 +206,14 @@ uint32_t shrimp_tx_room(struct shrimp_tx_peer *tp);
 int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
 		      struct shrimp_tx_peer **out);
 
+/*
+ * *@tp, which @dest led to, is down. If @dest names a service, another
+ * endpoint may have it by now: looks it up anew and changes *@tp. Returns 0
+ * or -FI_ENOMEM.
+ */
+int shrimp_tx_again(struct shrimp_ep *ep, fi_addr_t dest,
+		    struct shrimp_tx_peer **tp);
+
 /* Goes on with a peer in state RESOLVE or ATTACH. */
 void shrimp_tx_connect(struct shrimp_tx_peer *tp);
 

@@ -162,6 +162,28 @@ int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
 	return 0;
 }
 
+int shrimp_tx_again(struct shrimp_ep *ep, fi_addr_t dest,
+		    struct shrimp_tx_peer **tp)
+{
+	struct shrimp_peer *name = shrimp_av_peer(ep->av, dest);
+	struct shrimp_tx_peer *old = *tp;
+
+	if (!name || name->addr.kind != RNIC_ADDR_SERVICE)
+		return 0;
+	if (old->peer == name) {
+		/* nobody offered it then; perhaps somebody does now */
+		begin(old);
+		return 0;
+	}
+	/* P1, as in resolved() */
+	rnic_ptr_store_release(&name->alias, NULL);
+	ep->by_peer[name->id] = NULL;
+	for (size_t i = 0; i < ep->ntx; i++)
+		if (ep->tx[i] == old)
+			ep->tx[i] = NULL;
+	return shrimp_tx_contact(ep, dest, tp);
+}
+
 /* Queued operations of @from move behind those of @to. */
 static void move_queue(struct shrimp_tx_peer *from, struct shrimp_tx_peer *to)
 {

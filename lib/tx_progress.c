@@ -59,32 +59,51 @@ static void take_answers(struct shrimp_tx_peer *tp)
 	}
 }
 
-/* Publishes the next chunk of the stream @op. False: no room now. */
-static bool stream_chunk(struct shrimp_tx_peer *tp, struct shrimp_op *op)
+/*
+ * Where the next piece of a stream goes: a chunk, or, on a machine that has
+ * no memory for the pool, a part of the byte ring. *@len is cut to its size.
+ * NULL: no room now.
+ */
+static uint8_t *stream_room(struct shrimp_tx_peer *tp, size_t *len,
+			    uint32_t *chunk)
 {
 	struct shrimp_ep *ep = tp->ep;
+	uint64_t at = 0;
+
+	*chunk = shrimp_tx_chunk(tp, *len > RNIC_POOL_SMALL);
+	if (*chunk != RNIC_CHUNK_NONE) {
+		if (*len > RNIC_POOL_LARGE)
+			*len = RNIC_POOL_LARGE;
+		rnic_pool_locate(&ep->pool.geom, *chunk, (uint32_t)*len, &at);
+		return ep->place.pool + at;
+	}
+	if (!ep->no_pool)
+		return NULL;
+	if (*len > RNIC_RING_MSG_MAX)
+		*len = RNIC_RING_MSG_MAX;
+	return rnic_lane_bytes(&tp->lane, (uint32_t)*len);
+}
+
+/* Publishes the next piece of the stream @op. False: no room now. */
+static bool stream_chunk(struct shrimp_tx_peer *tp, struct shrimp_op *op)
+{
 	size_t len = op->want - op->sent;
-	bool large = len > RNIC_POOL_SMALL;
 	struct rnic_desc *d;
 	uint32_t chunk;
-	uint64_t at = 0;
+	uint8_t *to;
 
 	if (!shrimp_tx_room(tp))
 		return false;
-	chunk = shrimp_tx_chunk(tp, large);
-	if (chunk == RNIC_CHUNK_NONE)
+	to = stream_room(tp, &len, &chunk);
+	if (!to)
 		return false;
-	if (len > RNIC_POOL_LARGE)
-		len = RNIC_POOL_LARGE;
 	d = rnic_lane_slot(&tp->lane);
 	/* relaxed: published by L1 */
 	rnic_store64_relaxed(&d->tag, op->rx);
 	rnic_store64_relaxed(&d->data, op->sent);
 	d->ext = (struct rnic_desc_ext){ .total = op->want, .chunk = chunk,
 					 .chunk_len = (uint32_t)len };
-	rnic_pool_locate(&ep->pool.geom, chunk, (uint32_t)len, &at);
-	rnic_iov_gather(ep->place.pool + at, op->s.iov, op->s.niov, op->sent,
-			len);
+	rnic_iov_gather(to, op->s.iov, op->s.niov, op->sent, len);
 	op->sent += len;
 	shrimp_tx_note(tp, tp->lane.seq, chunk, op);
 	if (rnic_lane_publish(&tp->lane, d, RNIC_DESC_DATA, 0, 0))

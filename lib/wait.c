@@ -18,6 +18,7 @@
 #include "lib/cq.h"
 #include "lib/eq.h"
 #include "lib/fabric.h"
+#include "lib/fid.h"
 #include "lib/tx.h"
 #include "shm/log.h"
 
@@ -159,32 +160,77 @@ void shrimp_wait_del_fd(struct shrimp_wait_member *m, int fd)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void shrimp_wait_arm(struct shrimp_wait_member *m)
+/* Arms; the lock is held. */
+static void arm(struct shrimp_wait *w)
 {
 	uint64_t x;
 
-	if (m->wait->epfd < 0)
-		return;
-	if (read(m->wait->evfd, &x, sizeof(x)) < 0 && errno != EAGAIN)
+	/* relaxed: written under the lock */
+	if (!rnic_load32_relaxed(&w->sleepers) &&
+	    read(w->evfd, &x, sizeof(x)) < 0 && errno != EAGAIN)
 		rnic_log(RNIC_LOG_WARN, "wait object: eventfd is broken");
-	rnic_store32_relaxed(&m->wait->armed, 1);
+	rnic_store32_relaxed(&w->armed, 1);
+}
+
+void shrimp_wait_arm(struct shrimp_wait_member *m)
+{
+	struct shrimp_wait *w = m->wait;
+
+	if (w->epfd < 0)
+		return;
+	pthread_mutex_lock(&w->lock);
+	rnic_store32_relaxed(&w->handed, 1);
+	arm(w);
+	pthread_mutex_unlock(&w->lock);
 	/* the store before the caller's look; pairs with the signal's fence */
 	rnic_fence_full();
 }
 
-void shrimp_wait_signal(struct shrimp_wait_member *m)
+void shrimp_wait_enter(struct shrimp_wait_member *m)
+{
+	struct shrimp_wait *w = m->wait;
+
+	pthread_mutex_lock(&w->lock);
+	arm(w);
+	rnic_add32_relaxed(&w->sleepers, 1);
+	pthread_mutex_unlock(&w->lock);
+	/* the store before the caller's look; pairs with the signal's fence */
+	rnic_fence_full();
+}
+
+void shrimp_wait_leave(struct shrimp_wait_member *m)
+{
+	pthread_mutex_lock(&m->wait->lock);
+	rnic_sub32_acqrel(&m->wait->sleepers, 1);
+	pthread_mutex_unlock(&m->wait->lock);
+}
+
+static void wake(struct shrimp_wait *w)
 {
 	uint64_t one = 1;
 
+	rnic_store32_relaxed(&w->armed, 0);
+	rnic_store32_relaxed(&w->handed, 0);
+	if (write(w->evfd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		rnic_log(RNIC_LOG_WARN, "wait object: eventfd is broken");
+}
+
+void shrimp_wait_signal(struct shrimp_wait_member *m)
+{
 	if (m->wait->epfd < 0)
 		return;
-	/* what was queued before the load; pairs with shrimp_wait_arm() */
+	/* what was queued before the load; pairs with arming */
 	rnic_fence_full();
-	if (!rnic_load32_relaxed(&m->wait->armed))
-		return;
-	rnic_store32_relaxed(&m->wait->armed, 0);
-	if (write(m->wait->evfd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		rnic_log(RNIC_LOG_WARN, "wait object: eventfd is broken");
+	if (rnic_load32_relaxed(&m->wait->armed))
+		wake(m->wait);
+}
+
+void shrimp_wait_disturb(struct shrimp_wait_member *m)
+{
+	/* relaxed: ordered by the endpoint's lock */
+	if (m->wait->epfd >= 0 && (rnic_load32_relaxed(&m->wait->sleepers) ||
+				   rnic_load32_relaxed(&m->wait->handed)))
+		wake(m->wait);
 }
 
 int shrimp_wait_sleep(struct shrimp_wait_member *m, int timeout_ms)
@@ -221,34 +267,74 @@ int shrimp_wait_control(struct shrimp_wait_member *m, int command, void *arg)
 	}
 }
 
-/* ---- fi_trywait ---- */
+/* ---- one object, whatever it is ---- */
 
-static int trywait_set(struct shrimp_waitset *set);
-
-static int trywait_one(struct fid *fid)
+static struct shrimp_wait_member *member_of(struct fid *fid)
 {
 	switch (fid->fclass) {
 	case FI_CLASS_CQ:
-		return shrimp_cq_trywait((struct shrimp_cq *)fid);
+		return &((struct shrimp_cq *)fid)->wait;
 	case FI_CLASS_CNTR:
-		return shrimp_cntr_trywait((struct shrimp_cntr *)fid);
+		return &((struct shrimp_cntr *)fid)->wait;
 	case FI_CLASS_EQ:
-		return shrimp_eq_trywait((struct shrimp_eq *)fid);
-	case FI_CLASS_WAIT:
-		return trywait_set((struct shrimp_waitset *)fid);
+		return &((struct shrimp_eq *)fid)->wait;
 	default:
-		return -FI_EINVAL;
+		return NULL;
 	}
 }
 
-static int trywait_set(struct shrimp_waitset *set)
+/* Endpoints that the object polls, or NULL. */
+static struct shrimp_polled *polled_of(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return &((struct shrimp_cq *)fid)->eps;
+	case FI_CLASS_CNTR:
+		return &((struct shrimp_cntr *)fid)->eps;
+	default:
+		return NULL;
+	}
+}
+
+/* Has the client something to fetch? A CQ's signal is taken. */
+static bool ready(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return shrimp_cq_ready((struct shrimp_cq *)fid);
+	case FI_CLASS_CNTR:
+		return shrimp_cntr_moved((struct shrimp_cntr *)fid);
+	default:
+		return shrimp_eq_ready((struct shrimp_eq *)fid);
+	}
+}
+
+/*
+ * The last look, the wait object armed: 0 if one may sleep, 1 if there is
+ * something to fetch, -FI_EAGAIN if there is something to do.
+ */
+static int look(struct fid *fid)
+{
+	struct shrimp_polled *p = polled_of(fid);
+
+	if (ready(fid))
+		return 1;
+	if (p && !shrimp_polled_arm(p))
+		return -FI_EAGAIN;
+	return ready(fid);
+}
+
+/* ---- wait sets: waiting ---- */
+
+/* Calls @fn for all members until one gives not 0; returns that. */
+static int for_each(struct shrimp_waitset *set, int (*fn)(struct fid *))
 {
 	struct shrimp_wait_member *m;
 	int ret = 0;
 
 	pthread_mutex_lock(&set->lock);
 	cds_list_for_each_entry(m, &set->members, link) {
-		ret = trywait_one(m->fid);
+		ret = fn(m->fid);
 		if (ret)
 			break;
 	}
@@ -256,45 +342,83 @@ static int trywait_set(struct shrimp_waitset *set)
 	return ret;
 }
 
-int shrimp_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+static int is_ready(struct fid *fid)
 {
-	int ret = 0;
-
-	(void)fabric;
-	for (int i = 0; i < count && !ret; i++)
-		ret = trywait_one(fids[i]);
-	return ret;
+	return ready(fid);
 }
 
-/* ---- wait sets ---- */
-
-/* Sleeps once: 0 woken or ready, -FI_ETIMEDOUT. */
-static int set_sleep(struct shrimp_waitset *set, int timeout_ms)
+/* What ended a sleep may be no event: an attach request, a death. */
+static int poke(struct fid *fid)
 {
-	struct shrimp_wait_member m = { .wait = &set->wait };
-	int ret = trywait_set(set);
+	struct shrimp_polled *p = polled_of(fid);
 
-	if (ret)
-		return ret == -FI_EAGAIN ? 0 : ret;
-	return shrimp_wait_sleep(&m, timeout_ms);
+	if (p)
+		shrimp_polled_poke(p);
+	return 0;
 }
 
 static int set_wait(struct fid_wait *fid, int timeout)
 {
 	struct shrimp_waitset *set = (struct shrimp_waitset *)fid;
+	struct shrimp_wait_member m = { .wait = &set->wait };
 	uint64_t start = shrimp_now_ms();
 
 	for (;;) {
 		int left = shrimp_wait_left(timeout, start);
-		int ret = set_sleep(set, left);
+		int ret;
 
-		/* a wake-up that brought nothing is not an event */
-		if (ret || trywait_set(set) == -FI_EAGAIN)
-			return ret;
+		if (for_each(set, is_ready))
+			return 0;
 		if (!left)
 			return -FI_ETIMEDOUT;
+		shrimp_wait_enter(&m);
+		ret = for_each(set, look);
+		if (!ret)
+			shrimp_wait_sleep(&m, left);
+		shrimp_wait_leave(&m);
+		if (ret > 0)
+			return 0;
+		for_each(set, poke);
 	}
 }
+
+/* ---- fi_trywait ---- */
+
+static int arm_one(struct fid *fid)
+{
+	struct shrimp_wait_member *m = member_of(fid), set;
+
+	if (fid->fclass == FI_CLASS_WAIT) {
+		set.wait = &((struct shrimp_waitset *)fid)->wait;
+		m = &set;
+	}
+	if (!m || m->wait->epfd < 0)
+		return -FI_EINVAL;
+	shrimp_wait_arm(m);
+	return 0;
+}
+
+static int look_one(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_WAIT)
+		return for_each((struct shrimp_waitset *)fid, look);
+	return look(fid);
+}
+
+int shrimp_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	int ret = 0;
+
+	(void)fabric;
+	/* all are armed before the first look: several may share an object */
+	for (int i = 0; i < count && !ret; i++)
+		ret = arm_one(fids[i]);
+	for (int i = 0; i < count && !ret; i++)
+		ret = look_one(fids[i]);
+	return ret > 0 ? -FI_EAGAIN : ret;
+}
+
+/* ---- wait sets: the object ---- */
 
 static int set_close(struct fid *fid)
 {
@@ -309,12 +433,6 @@ static int set_close(struct fid *fid)
 	return 0;
 }
 
-static int set_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS;
-}
-
 static int set_control(struct fid *fid, int command, void *arg)
 {
 	struct shrimp_waitset *set = (struct shrimp_waitset *)fid;
@@ -323,19 +441,14 @@ static int set_control(struct fid *fid, int command, void *arg)
 	return shrimp_wait_control(&m, command, arg);
 }
 
-static int set_ops_open(struct fid *fid, const char *name, uint64_t flags,
-			void **ops, void *context)
-{
-	(void)fid, (void)name, (void)flags, (void)ops, (void)context;
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops set_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = set_close,
-	.bind = set_bind,
+	.bind = shrimp_no_bind,
 	.control = set_control,
-	.ops_open = set_ops_open,
+	.ops_open = shrimp_no_ops_open,
+	.tostr = shrimp_no_tostr,
+	.ops_set = shrimp_no_ops_set,
 };
 
 static struct fi_ops_wait set_ops = {

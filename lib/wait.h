@@ -7,6 +7,10 @@
  * The edge between looking and sleeping: the sleeper arms (store, full
  * fence) and then looks; whoever queues something does so before a full
  * fence and a load of armed. One of them sees the other.
+ *
+ * Arming empties the eventfd only while nobody sleeps: what is in it may be
+ * for another sleeper, who has not run yet. With a set, the one object is
+ * armed first, then all members are looked at.
  */
 #ifndef SHRIMP_WAIT_H
 #define SHRIMP_WAIT_H
@@ -30,8 +34,11 @@ struct shrimp_wait {
 	enum fi_wait_obj obj;		/* what the client asked for */
 	int epfd;			/* -1: nothing to sleep on */
 	int evfd;			/* local wake-ups */
-	rnic_a32 armed;			/* somebody sleeps, or is about to */
-	pthread_mutex_t lock;		/* protects the table; innermost */
+	rnic_a32 armed;			/* 1: the next signal writes */
+	rnic_a32 handed;		/* 1: fi_trywait() gave the fd away */
+	rnic_a32 sleepers;		/* threads between enter and leave */
+	pthread_mutex_t lock;		/* protects the table, and emptying
+					 * against entering; innermost */
 	struct shrimp_wait_fd *fds;	/* fds in epfd */
 	size_t nfds;			/* entries used */
 	size_t room;			/* entries allocated */
@@ -82,15 +89,33 @@ int shrimp_wait_add_fd(struct shrimp_wait_member *m, int fd);
 /* Takes back one shrimp_wait_add_fd(). */
 void shrimp_wait_del_fd(struct shrimp_wait_member *m, int fd);
 
-/* Before the last look: empties the eventfd, arms, full fence. Any thread. */
+/*
+ * fi_trywait(): before the last look. Empties the eventfd if nobody sleeps,
+ * arms, full fence. Any thread; takes the lock.
+ */
 void shrimp_wait_arm(struct shrimp_wait_member *m);
+
+/*
+ * A thread that will call shrimp_wait_sleep(): before its last look, likewise.
+ * Partner: shrimp_wait_leave().
+ */
+void shrimp_wait_enter(struct shrimp_wait_member *m);
+
+/* After the sleep, or instead of it. Takes the lock. */
+void shrimp_wait_leave(struct shrimp_wait_member *m);
 
 /* Something was queued: wakes whoever is armed. Any thread, any lock held. */
 void shrimp_wait_signal(struct shrimp_wait_member *m);
 
 /*
+ * An endpoint of @m is no longer armed: whoever sleeps on it wakes, and arms
+ * it again. The endpoint's lock is held, under which sleepers arm it.
+ */
+void shrimp_wait_disturb(struct shrimp_wait_member *m);
+
+/*
  * Sleeps until something happens, or @timeout_ms (-1: for ever). After
- * shrimp_wait_arm() and a look. Returns 0, or -FI_ETIMEDOUT.
+ * shrimp_wait_enter() and a look. Returns 0, or -FI_ETIMEDOUT.
  */
 int shrimp_wait_sleep(struct shrimp_wait_member *m, int timeout_ms);
 

@@ -68,6 +68,12 @@ void mt_sent(uint64_t msgs, uint64_t bytes);
  */
 void mt_moved(MPI_Comm comm, uint64_t msgs, uint64_t bytes);
 
+/*
+ * Collective: the comparison of mt_end() alone, for a program that will not
+ * get there. Nothing may be under way.
+ */
+void mt_passed(void);
+
 /* ---- checks -------------------------------------------------------- */
 
 /* Prints rank, place and text and aborts the job. Does not return. */

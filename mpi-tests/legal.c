@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 static long rounds = 3;
+static long percent = 100;
 
 static const struct mt_opt opts[] = {
 	{ "rounds", &rounds, "rounds of the whole list" },
+	{ "percent", &percent, "length of the bursts; vader and ofi_rxm hang "
+			       "with more than a few" },
 	{ 0 },
 };
 
@@ -24,7 +27,7 @@ enum role { SENDER, SLOW, HELPER, ROLES };
 /* How the slow one comes to be slow. */
 enum excuse { WAITS, COMPUTES, STOPPED, EXCUSES };
 
-enum tag { TAG_PID = 1, TAG_GO, TAG_PASS, TAG_BURST, TAG_BIG };
+enum tag { TAG_PID = 1, TAG_GO, TAG_DONE, TAG_PASS, TAG_BURST, TAG_BIG };
 
 static const MPI_Comm world = MPI_COMM_WORLD;
 
@@ -103,6 +106,19 @@ static void stop(const struct trio *t)
 static void go_on(const struct trio *t)
 {
 	mt_check(!kill(t->slow_pid, SIGCONT), "kill(SIGCONT): %m");
+}
+
+/* The slow one tells that it has received all: it may be stopped again. */
+static void slow_done(const struct trio *t)
+{
+	MPI_Send(NULL, 0, MPI_BYTE, t->rank[HELPER], TAG_DONE, world);
+	mt_sent(1, 0);
+}
+
+static void helper_done(const struct trio *t)
+{
+	MPI_Recv(NULL, 0, MPI_BYTE, t->rank[SLOW], TAG_DONE, world,
+		 MPI_STATUS_IGNORE);
 }
 
 /* What the helper does to the slow one before the burst and after it. */
@@ -192,6 +208,7 @@ static void slow(const struct trio *t, const struct burst *b, enum excuse why)
 		mt_verify(buf, b->len,
 			  seed_of(b, t->rank[SENDER], mt_rank, i));
 	}
+	slow_done(t);
 	mt_free(buf);
 }
 
@@ -205,6 +222,7 @@ static void helper(const struct trio *t, const struct burst *b,
 	take_pass(b, t->rank[SENDER], buf, b->len);
 	helper_after(t, why);
 	pass(b, t->rank[SLOW], buf, b->len);
+	helper_done(t);
 	mt_free(buf);
 }
 
@@ -236,10 +254,12 @@ static void large_to_stopped(const struct trio *t, size_t len, long round)
 		MPI_Recv(buf, (int)len, MPI_BYTE, t->rank[SENDER], TAG_BIG,
 			 world, MPI_STATUS_IGNORE);
 		mt_verify(buf, len, mt_seed(0, 1, TAG_BIG, round));
+		slow_done(t);
 	} else {
 		helper_before(t, STOPPED);
 		pause_us(50000);
 		helper_after(t, STOPPED);
+		helper_done(t);
 	}
 	mt_free(buf);
 }
@@ -299,6 +319,7 @@ static void one_round(const struct trio *t, long round)
 			struct burst b = list[i];
 
 			b.round = round;
+			b.n = (b.n * percent + 99) / 100;
 			run_burst(t, &b, (enum excuse)why);
 		}
 	large_to_stopped(t, 3000001, round);

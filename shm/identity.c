@@ -51,22 +51,36 @@ static ssize_t read_file(const char *path, char *buf, size_t room)
 	return n;
 }
 
-/* Hashes the two fields of a stat line; the name may contain anything. */
+/* Hash of one field, in 32 bits, never 0. */
+static uint64_t hash_field(const char *field)
+{
+	uint64_t h = hash(hash_start, field, strlen(field));
+
+	return (uint32_t)(h ^ h >> 32) | 1;
+}
+
+/*
+ * Hashes the two fields of a stat line; the name may contain anything. The
+ * kernel shows 0 for the stack of a process we may not look into.
+ */
 static int hash_stat(char *line, uint64_t *identity)
 {
 	char *save, *p = strrchr(line, ')');
-	uint64_t h = hash_start;
 	int field = FIELD_AFTER_COMM;
+	uint64_t id = 0;
 
 	if (!p)
 		return -EIO;
 	for (p = strtok_r(p + 1, " ", &save); p && field <= FIELD_STACK;
-	     p = strtok_r(NULL, " ", &save), field++)
-		if (field == FIELD_START || field == FIELD_STACK)
-			h = hash(h, p, strlen(p) + 1);
+	     p = strtok_r(NULL, " ", &save), field++) {
+		if (field == FIELD_START)
+			id = hash_field(p);
+		else if (field == FIELD_STACK && strcmp(p, "0"))
+			id |= hash_field(p) << 32;
+	}
 	if (field <= FIELD_STACK)
 		return -EIO;
-	*identity = h;
+	*identity = id;
 	return 0;
 }
 
@@ -80,7 +94,7 @@ int rnic_identity_of(uint32_t pid, uint64_t *identity)
 	n = read_file(path, line, sizeof(line));
 	if (n == -ENOENT || n == -ESRCH)
 		return -ESRCH;
-	ret = n < 0 ? -EIO : hash_stat(line, identity);
+	ret = n < 0 ? (int)n : hash_stat(line, identity);
 	if (ret)
 		rnic_log(RNIC_LOG_WARN, "%s: %s", path,
 			 n < 0 ? strerror((int)-n) : "not understood");

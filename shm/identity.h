@@ -6,15 +6,26 @@
 #ifndef RNIC_IDENTITY_H
 #define RNIC_IDENTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * Hash of start time and start of stack of process @pid: another process
- * with that pid, or another program after exec, has another one. Any thread.
- * Returns 0, -ESRCH (no such process), -EIO (unreadable /proc, logged).
+ * What process @pid is: a hash of its start time in the low half, one of the
+ * start of its stack, which exec moves, in the high half; the high half is 0
+ * if this process may not look into the other one. Compare with
+ * rnic_identity_same(). Any thread.
+ * Returns 0, -ESRCH (no such process), or another negative errno (logged).
  */
 int rnic_identity_of(uint32_t pid, uint64_t *identity);
+
+/* True if two looks, perhaps of different processes, saw the same one. */
+static inline bool rnic_identity_same(uint64_t a, uint64_t b)
+{
+	uint32_t ha = (uint32_t)(a >> 32), hb = (uint32_t)(b >> 32);
+
+	return (uint32_t)a == (uint32_t)b && (ha == hb || !ha || !hb);
+}
 
 /* rnic_identity_of() of this process. */
 int rnic_identity_self(uint64_t *identity);

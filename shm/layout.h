@@ -404,11 +404,12 @@ static inline uint64_t rnic_lane_off(unsigned int ep, unsigned int lane)
  * The claim word of a sender: never 0, names the process so that a claimer
  * that died half way, exec'ed or was recycled is recognised.
  * @pid: the sender in the owner's pid namespace, below 2^22.
- * @identity: its start time and stack hash, of which 42 bits are kept.
+ * @identity: rnic_identity_of() it, of which the start time is kept.
  */
 static inline uint64_t rnic_claim_make(uint32_t pid, uint64_t identity)
 {
-	return (identity << 22 | (pid & 0x3fffff)) | UINT64_C(1) << 63;
+	return (identity & UINT32_MAX) << 22 | (pid & 0x3fffff) |
+	       UINT64_C(1) << 63;
 }
 
 /* The pid in claim word @claim. */

@@ -89,7 +89,7 @@ static bool is_other(const struct rnic_proc *p)
 	uint64_t id;
 	int ret = rnic_identity_of(p->pid, &id);
 
-	return ret == -ESRCH || (!ret && id != p->identity);
+	return ret == -ESRCH || (!ret && !rnic_identity_same(id, p->identity));
 }
 
 /* Opens and watches the pidfd. -ESRCH: no such process. */
@@ -144,7 +144,8 @@ static struct rnic_proc *find(uint32_t pid, uint64_t identity)
 {
 	struct rnic_proc *p = procs;
 
-	while (p && (p->pid != pid || p->identity != identity))
+	while (p && (p->pid != pid ||
+		     !rnic_identity_same(p->identity, identity)))
 		p = p->next;
 	return p;
 }

@@ -50,7 +50,7 @@ static int check_limit(const char *name, uint64_t size)
 	if (getrlimit(RLIMIT_FSIZE, &rl) || rl.rlim_cur == RLIM_INFINITY ||
 	    rl.rlim_cur >= size)
 		return 0;
-	rnic_log(RNIC_LOG_WARN, "%s: the limit on file sizes (ulimit -f) is "
+	rnic_log(RNIC_LOG_WARN, "%s: RLIMIT_FSIZE (ulimit -f) is "
 		 "%" PRIu64 " bytes, the device's sparse memory file needs "
 		 "%" PRIu64 ": raise it or set it to unlimited", name,
 		 (uint64_t)rl.rlim_cur, size);

@@ -81,7 +81,7 @@ static void t18_main(struct th_self *self)
 static void t18_rounds(size_t len, uint64_t flags, unsigned int times)
 {
 	struct t18 t = { len, flags, times };
-	unsigned long i, n = th_rounds(12);
+	unsigned long i, n = th_rounds(4);
 
 	for (i = 0; i < n; i++)
 		th_run(SENDERS + 1, t18_main, &t, 20);

@@ -238,6 +238,7 @@ struct probe_stderr probe_stderr_begin(void)
 {
 	struct probe_stderr e;
 
+	th_ok(setenv("FI_LOG_LEVEL", "warn", 1));
 	fflush(stderr);
 	e.saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	e.file = memfd_create("stderr", MFD_CLOEXEC);
@@ -255,9 +256,16 @@ void probe_stderr_end(struct probe_stderr *e, char *text, size_t size)
 	n = pread(e->file, text, size - 1, 0);
 	th_check(n >= 0);
 	text[n] = 0;
-	fputs(text, stderr);
 	close(e->saved);
 	close(e->file);
+}
+
+void probe_expect(const char *text, const char *word)
+{
+	if (strstr(text, word))
+		return;
+	fprintf(stderr, "%s\n", text);
+	th_fail(__FILE__, __LINE__, "no \"%s\" in the message", word);
 }
 
 /* ---- memory ------------------------------------------------------------- */

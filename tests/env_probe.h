@@ -70,14 +70,21 @@ struct probe_stderr {
 	int file;  /* memory that takes its place */
 };
 
-/* From here on, what is written to standard error is kept. */
+/*
+ * From here on, what is written to standard error is kept. Before the first
+ * call of libfabric in this process it lets the warnings of all providers
+ * through.
+ */
 struct probe_stderr probe_stderr_begin(void);
 
 /*
  * Restores standard error; the first @size - 1 bytes of what was written are
- * in @text. It is printed as well.
+ * in @text.
  */
 void probe_stderr_end(struct probe_stderr *e, char *text, size_t size);
+
+/* Fails, and prints @text, unless @word is in it. */
+void probe_expect(const char *text, const char *word);
 
 /*
  * Makes the system calls @nr1 and @nr2 (-1: none) fail with @err for this

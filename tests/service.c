@@ -110,6 +110,39 @@ static void by_hostname(struct th_self *self)
 	meet(self, NULL, host);
 }
 
+/* fi_av_insertsvc() is another way to name the server. */
+static void by_insertsvc(struct th_self *self)
+{
+	struct th_stack_opts o = server_opts(NULL);
+	struct th_stack s;
+	fi_addr_t to = FI_ADDR_NOTAVAIL;
+	struct hello h = { .value = 5 };
+	uint64_t back;
+
+	if (self->rank == 0) {
+		th_stack_open(&s, &o);
+		th_barrier(self, "open");
+		serve(&s, 1);
+		th_stack_close(&s);
+		return;
+	}
+	th_barrier(self, "open");
+	th_stack_open(&s, NULL);
+	th_eq(fi_av_insertsvc(s.av, "localhost", service_name(), &to, 0, NULL),
+	      1);
+	th_check(fi_av_insertsvc(s.av, "192.0.2.1", service_name(), &to, 0,
+				 NULL) < 1);
+	th_eq(fi_av_insertsvc(s.av, "localhost", service_name(), &to, 0, NULL),
+	      1);
+	memcpy(h.name, s.addr, sizeof(h.name));
+	th_trecv(&s, &back, 8, TAG, 0, &back);
+	th_tsend(&s, to, &h, sizeof(h), TAG, &h);
+	th_tx_ok(&s);
+	th_rx_ok(&s);
+	th_eq(back, 5);
+	th_stack_close(&s);
+}
+
 /* The client is there first: its message waits for the server. */
 static void client_first(struct th_self *self)
 {
@@ -266,11 +299,12 @@ static void long_service(struct th_self *self)
 }
 
 static const struct CMUnitTest service_tests[] = {
-	TH_CASE(by_localhost, 2, 20),  TH_CASE(by_address, 4, 20),
-	TH_CASE(by_hostname, 3, 20),   TH_CASE(client_first, 3, 20),
-	TH_CASE(nobody_serves, 1, 30), TH_CASE(two_servers, 2, 20),
-	TH_CASE(other_service, 1, 10), TH_CASE(what_getinfo_gives, 1, 10),
-	TH_CASE(foreign_node, 1, 10),  TH_CASE(long_service, 1, 10),
+	TH_CASE(by_localhost, 2, 20),	    TH_CASE(by_address, 4, 20),
+	TH_CASE(by_hostname, 3, 20),	    TH_CASE(by_insertsvc, 2, 20),
+	TH_CASE(client_first, 3, 20),	    TH_CASE(nobody_serves, 1, 30),
+	TH_CASE(two_servers, 2, 20),	    TH_CASE(other_service, 1, 10),
+	TH_CASE(what_getinfo_gives, 1, 10), TH_CASE(foreign_node, 1, 10),
+	TH_CASE(long_service, 1, 10),
 };
 
 TH_MAIN(service_tests)
