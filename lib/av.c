@@ -281,6 +281,8 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr,
 	struct shrimp_peer *peer = shrimp_av_peer(av, fi_addr);
 	size_t n = sizeof(struct rnic_addr);
 
+	if (av->domain->inherited)
+		return -FI_EOPBADSTATE;
 	if (!peer)
 		return -FI_EINVAL;
 	memcpy(addr, &peer->addr, *addrlen < n ? *addrlen : n);

@@ -55,17 +55,23 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
 {
 	shrimp_cntr_add(cntr_of(fid), value);
+	if (cntr_of(fid)->domain->inherited)
+		return -FI_EOPBADSTATE;
 	return 0;
 }
 
 static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
 {
 	shrimp_cntr_add_err(cntr_of(fid), value);
+	if (cntr_of(fid)->domain->inherited)
+		return -FI_EOPBADSTATE;
 	return 0;
 }
 
 static int cntr_set(struct fid_cntr *fid, uint64_t value)
 {
+	if (cntr_of(fid)->domain->inherited)
+		return -FI_EOPBADSTATE;
 	rnic_store64_relaxed(&cntr_of(fid)->value, value);
 	shrimp_wait_signal(&cntr_of(fid)->wait);
 	return 0;
@@ -73,6 +79,8 @@ static int cntr_set(struct fid_cntr *fid, uint64_t value)
 
 static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 {
+	if (cntr_of(fid)->domain->inherited)
+		return -FI_EOPBADSTATE;
 	rnic_store64_relaxed(&cntr_of(fid)->errors, value);
 	shrimp_wait_signal(&cntr_of(fid)->wait);
 	return 0;

@@ -348,6 +348,8 @@ static int cq_signal(struct fid_cq *fid)
 {
 	struct shrimp_cq *cq = (struct shrimp_cq *)fid;
 
+	if (cq->domain->inherited)
+		return -FI_EOPBADSTATE;
 	rnic_store32_release(&cq->signaled, 1);
 	shrimp_wait_signal(&cq->wait);
 	return 0;

@@ -121,6 +121,13 @@ static int no_query_collective(struct fid_domain *d,
 	return -FI_ENOSYS;
 }
 
+/* The flags ask for a peer endpoint, which there is none of. */
+static int endpoint2(struct fid_domain *d, struct fi_info *info,
+		     struct fid_ep **ep, uint64_t flags, void *context)
+{
+	return flags ? -FI_ENOSYS : shrimp_ep_open(d, info, ep, context);
+}
+
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = shrimp_av_open,
@@ -133,6 +140,7 @@ static struct fi_ops_domain domain_ops = {
 	.srx_ctx = no_srx,
 	.query_atomic = no_query_atomic,
 	.query_collective = no_query_collective,
+	.endpoint2 = endpoint2,
 };
 
 /* ---- the object ---- */
@@ -220,6 +228,8 @@ int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct shrimp_domain *d;
 	int ret;
 
+	if (f->inherited)
+		return -FI_EOPBADSTATE;
 	if (!info || !info->domain_attr)
 		return -FI_EINVAL;
 	d = calloc(1, sizeof(*d));

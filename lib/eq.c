@@ -95,6 +95,8 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf,
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	ssize_t ret;
 
+	if (eq->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_lock(&eq->lock);
 	ret = take(eq, event, buf, len, flags);
 	pthread_mutex_unlock(&eq->lock);
@@ -108,6 +110,8 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf,
 	ssize_t ret = -FI_EAGAIN;
 	struct event *e;
 
+	if (eq->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_lock(&eq->lock);
 	e = first(eq);
 	if (e && e->err.err) {
@@ -128,6 +132,8 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	int ret;
 
+	if (eq->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	if (!eq->writable || flags)
 		return -FI_EINVAL;
 	ret = shrimp_eq_post(eq, event, buf, len);
@@ -193,6 +199,8 @@ static int eq_close(struct fid *fid)
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	struct event *e;
 
+	if (eq->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	if (rnic_load32_acquire(&eq->refs))
 		return -FI_EBUSY;
 	while ((e = first(eq))) {
@@ -239,6 +247,8 @@ int shrimp_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	struct shrimp_eq *eq;
 	int ret;
 
+	if (((struct shrimp_fabric *)fabric)->inherited)
+		return -FI_EOPBADSTATE;
 	if (!attr)
 		attr = (struct fi_eq_attr *)(uintptr_t)&none;
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))

@@ -20,6 +20,8 @@ static int fabric_close(struct fid *fid)
 {
 	struct shrimp_fabric *f = (struct shrimp_fabric *)fid;
 
+	if (f->inherited)
+		return -FI_EOPBADSTATE;
 	if (rnic_load32_acquire(&f->refs))
 		return -FI_EBUSY;
 	shrimp_settings_free(&f->set);

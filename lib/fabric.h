@@ -16,6 +16,7 @@ struct shrimp_fabric {
 	struct shrimp_settings set;	/* as the environment said at open */
 	rnic_a32 refs;			/* domains, EQs, wait sets */
 	uint32_t api;			/* API version of the client */
+	bool inherited;			/* we are a fork's child */
 };
 
 /*

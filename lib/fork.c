@@ -12,6 +12,7 @@
 #include "lib/agent.h"
 #include "lib/domain.h"
 #include "lib/endpoint.h"
+#include "lib/fabric.h"
 #include "shm/proc.h"
 #include "shm/window.h"
 
@@ -24,6 +25,7 @@ static void drop(struct shrimp_domain *d)
 	struct shrimp_ep *ep;
 
 	d->inherited = true;
+	d->fabric->inherited = true;
 	cds_list_for_each_entry(ep, &d->eps, in_dom) {
 		ep->ready = false;
 		if (ep->epfd >= 0)

@@ -214,19 +214,25 @@ static int fill_service(struct fi_info *info, const char *node,
 	struct rnic_addr addr, *copy;
 	int ret;
 
+	if (!shrimp_node_is_local(node))
+		return -FI_ENODATA;
+	/* mercury looks at the length; the name exists once enabled */
+	info->src_addr = calloc(1, sizeof(*copy));
+	if (!info->src_addr)
+		return -FI_ENOMEM;
+	info->src_addrlen = sizeof(*copy);
 	if (!service)
-		return shrimp_node_is_local(node) ? 0 : -FI_ENODATA;
+		return 0;
 	ret = shrimp_service_addr(node, service, &addr);
 	if (ret)
 		return -FI_ENODATA;
-	copy = malloc(sizeof(*copy));
-	if (!copy)
-		return -FI_ENOMEM;
-	*copy = addr;
 	if (flags & FI_SOURCE) {
-		info->src_addr = copy;
-		info->src_addrlen = sizeof(*copy);
+		memcpy(info->src_addr, &addr, sizeof(addr));
 	} else {
+		copy = malloc(sizeof(*copy));
+		if (!copy)
+			return -FI_ENOMEM;
+		*copy = addr;
 		info->dest_addr = copy;
 		info->dest_addrlen = sizeof(*copy);
 	}

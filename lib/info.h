@@ -11,8 +11,8 @@
 #include <rdma/providers/fi_prov.h>
 
 #define SHRIMP_PROVIDER_VERSION	FI_VERSION(0, 1)
-#define SHRIMP_ADDR_FORMAT	UINT32_C(0x73686d72)	/* our own */
-#define SHRIMP_PROTOCOL		UINT32_C(0x73686d72)	/* our own */
+#define SHRIMP_ADDR_FORMAT	(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
+#define SHRIMP_PROTOCOL		(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
 #define SHRIMP_INJECT_SIZE	((size_t)4096)
 #define SHRIMP_MAX_MSG_SIZE	((size_t)1 << 40)
 

@@ -37,6 +37,8 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	struct pollset *p = (struct pollset *)fid;
 	int got = 0;
 
+	if (p->domain->inherited)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_lock(&p->lock);
 	for (size_t i = 0; i < p->n && got < count; i++)
 		if (has_something(p->fids[i]))
@@ -65,6 +67,8 @@ static int poll_add(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
 	struct pollset *p = (struct pollset *)pfid;
 	int ret;
 
+	if (p->domain->inherited)
+		return -FI_EOPBADSTATE;
 	if (flags ||
 	    (fid->fclass != FI_CLASS_CQ && fid->fclass != FI_CLASS_CNTR))
 		return -FI_EINVAL;
@@ -79,6 +83,8 @@ static int poll_del(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
 	struct pollset *p = (struct pollset *)pfid;
 	int ret = -FI_EINVAL;
 
+	if (p->domain->inherited)
+		return -FI_EOPBADSTATE;
 	if (flags)
 		return -FI_EINVAL;
 	pthread_mutex_lock(&p->lock);
@@ -97,6 +103,8 @@ static int poll_close(struct fid *fid)
 {
 	struct pollset *p = (struct pollset *)fid;
 
+	if (p->domain->inherited)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_destroy(&p->lock);
 	rnic_sub32_acqrel(&p->domain->refs, 1);
 	free(p->fids);

@@ -117,7 +117,6 @@ struct shrimp_rx_lane {
 	unsigned int index;		/* lane number */
 	uint32_t idle;			/* polls without a descriptor */
 	bool hot;			/* in ep->hot */
-	bool shared;			/* remote belongs to a tx_peer */
 	uint32_t id;			/* of peer: what matching compares */
 	bool broken;			/* sender wrote nonsense: ignored */
 	bool over_budget;		/* flag raised in the lane */

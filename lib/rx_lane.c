@@ -104,8 +104,7 @@ int shrimp_lane_remote(struct shrimp_rx_lane *l)
 		return rnic_remote_poll(l->remote);
 	tp = shrimp_tx_by_id(ep, l->id);
 	if (tp && tp->remote && tp->remote->head) {
-		l->remote = tp->remote;
-		l->shared = true;
+		l->remote = rnic_remote_share(tp->remote);
 		return 0;
 	}
 	return rnic_remote_open(&l->peer->addr,
@@ -572,8 +571,7 @@ static void lane_free(struct shrimp_rx_lane *l)
 		free(a);
 	hot_remove(l);
 	ep->lanes[l->index] = NULL;
-	if (!l->shared)
-		rnic_remote_close(l->remote);
+	rnic_remote_close(l->remote);
 	rnic_proc_put(l->proc);
 	free(l);
 }
@@ -627,6 +625,7 @@ void shrimp_rx_scan(struct shrimp_ep *ep)
 			continue;
 		if (lane_open(ep, i)) {
 			hot_add(ep->lanes[i]);
+			lane_reap(ep->lanes[i]);
 			continue;
 		}
 		proc = claimer(claim);

@@ -35,7 +35,7 @@ struct setting {
 	double def;		/* default, of words the index */
 	size_t off;		/* in struct shrimp_settings */
 	size_t size;		/* of the field */
-	const char *words;	/* "a|b|c"; of a number: 0, by name */
+	const char *words;	/* "a|b|c"; of a number: the name of 0 */
 	const char *help;	/* one sentence */
 };
 
@@ -121,6 +121,8 @@ static bool parse_number(const struct setting *s, const char *value, double *x)
 		ok = !*end;
 	if (ok && s->kind != KIND_SECONDS)
 		ok = *x < s->max + 1 && *x == (double)(uint64_t)*x;
+	if (ok && s->words && *x == 0)
+		return true;
 	return ok && *x >= s->min && *x <= s->max;
 }
 
@@ -218,9 +220,8 @@ static int check_names(void)
 		if (strncmp(*e, PREFIX, strlen(PREFIX)) ||
 		    find(name, len - strlen(PREFIX)))
 			continue;
-		fprintf(stderr, "shrimp: %.*s: there is no such setting; "
-			"fi_info -g %s lists them all\n", (int)len, *e,
-			PREFIX);
+		fprintf(stderr, "shrimp: %s: there is no such setting; "
+			"allowed: what fi_info -g " PREFIX " lists\n", *e);
 		ret = -FI_EINVAL;
 	}
 	return ret;

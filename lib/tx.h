@@ -113,7 +113,7 @@ struct shrimp_tx_peer {
 	struct cds_list_head queue;	/* QUEUED, call order */
 	struct cds_list_head streams;	/* STREAM, order of GO */
 	struct cds_list_head ops;	/* all */
-	struct shrimp_inflight inflight[RNIC_LANE_LINES]; /* by sequence */
+	struct shrimp_inflight *inflight; /* RNIC_LANE_LINES, by sequence */
 };
 
 /*

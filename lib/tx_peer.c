@@ -6,6 +6,7 @@
  * Exclusion: the endpoint's lock. First contact happens inside the send that
  * needs it: two threads of an endpoint cannot claim two lanes to one peer.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,8 +88,12 @@ static void go_live(struct shrimp_tx_peer *tp)
 {
 	struct shrimp_ep *ep = tp->ep;
 	struct rnic_lane *lane;
-	int ret = rnic_remote_claim(tp->remote, &ep->addr, &lane, &tp->index);
+	int ret = -ENOMEM;
 
+	tp->inflight = calloc(RNIC_LANE_LINES, sizeof(*tp->inflight));
+	if (tp->inflight)
+		ret = rnic_remote_claim(tp->remote, &ep->addr, &lane,
+					&tp->index);
 	if (ret) {
 		shrimp_tx_fail(tp, attach_error(ret));
 		return;
@@ -281,6 +286,21 @@ static void drop_inflight(struct shrimp_tx_peer *tp)
 	tp->inflight_bits = 0;
 }
 
+/* Gives back what belongs to a living peer: lane, windows, process. */
+static void release(struct shrimp_tx_peer *tp)
+{
+	if (tp->lane.sh)
+		rnic_remote_unmap_lane(tp->lane.sh);
+	tp->lane.sh = NULL;
+	rnic_remote_close(tp->remote);
+	tp->remote = NULL;
+	free(tp->inflight);
+	tp->inflight = NULL;
+	if (tp->conn >= 0)
+		close(tp->conn);
+	tp->conn = -1;
+}
+
 void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
 {
 	struct shrimp_op *op, *next;
@@ -301,6 +321,7 @@ void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
 	drop_inflight(tp);
 	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
 		shrimp_tx_finish(op, err);
+	release(tp);
 }
 
 static bool peer_gone(const struct shrimp_tx_peer *tp)
@@ -356,11 +377,7 @@ static void tx_free(struct shrimp_tx_peer *tp)
 	}
 	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
 		shrimp_op_free(op);
-	if (tp->lane.sh)
-		rnic_remote_unmap_lane(tp->lane.sh);
-	rnic_remote_close(tp->remote);
-	if (tp->conn >= 0)
-		close(tp->conn);
+	release(tp);
 	free(tp);
 }
 

@@ -196,13 +196,13 @@ void shrimp_tx_progress(struct shrimp_ep *ep)
 
 static bool has_news(struct shrimp_tx_peer *tp)
 {
-	const struct rnic_ret *e = &tp->lane.sh->ret[tp->lane.ret %
-						     RNIC_RET_ENTRIES];
+	const struct rnic_ret *e;
 
 	if (tp->state != SHRIMP_TX_LIVE)
 		return tp->state != SHRIMP_TX_DOWN;
 	if (tp->self)
 		return false;
+	e = &tp->lane.sh->ret[tp->lane.ret % RNIC_RET_ENTRIES];
 	/* relaxed: only whether to look again; taking acquires (L2, L3) */
 	if (rnic_load64_relaxed(&e->head) >> 32 == (uint32_t)(tp->lane.ret + 1))
 		return true;

@@ -363,6 +363,8 @@ static int set_wait(struct fid_wait *fid, int timeout)
 	struct shrimp_wait_member m = { .wait = &set->wait };
 	uint64_t start = shrimp_now_ms();
 
+	if (set->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	for (;;) {
 		int left = shrimp_wait_left(timeout, start);
 		int ret;
@@ -424,6 +426,8 @@ static int set_close(struct fid *fid)
 {
 	struct shrimp_waitset *set = (struct shrimp_waitset *)fid;
 
+	if (set->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	if (rnic_load32_acquire(&set->refs))
 		return -FI_EBUSY;
 	wait_fini(&set->wait);
@@ -463,6 +467,8 @@ int shrimp_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 	struct shrimp_waitset *set;
 	int ret;
 
+	if (((struct shrimp_fabric *)fabric)->inherited)
+		return -FI_EOPBADSTATE;
 	if (attr && attr->flags)
 		return -FI_EINVAL;
 	if (obj != FI_WAIT_FD && obj != FI_WAIT_UNSPEC)

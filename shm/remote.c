@@ -318,6 +318,7 @@ int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
 
 	if (!r)
 		return -ENOMEM;
+	r->refs = 1;
 	r->addr = *addr;
 	r->mailbox.fd = r->arena.fd = r->pipe = r->conn = -1;
 	ret = start(r, mode);
@@ -344,9 +345,15 @@ int rnic_remote_poll(struct rnic_remote *r)
 	return -ETIMEDOUT;
 }
 
+struct rnic_remote *rnic_remote_share(struct rnic_remote *r)
+{
+	r->refs++;
+	return r;
+}
+
 void rnic_remote_close(struct rnic_remote *r)
 {
-	if (!r)
+	if (!r || --r->refs)
 		return;
 	if (r->head)
 		rnic_window_unmap(r->head, sizeof(struct rnic_ep_head));

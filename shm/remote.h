@@ -26,6 +26,7 @@ enum rnic_attach_mode {
 };
 
 struct rnic_remote {
+	unsigned int refs;		/* users, under the owner's lock */
 	struct rnic_addr addr;		/* the peer endpoint's name */
 	struct rnic_proc *proc;		/* its process */
 	struct rnic_segment mailbox;	/* open until a lane is claimed */
@@ -65,7 +66,10 @@ int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
  */
 int rnic_remote_poll(struct rnic_remote *r);
 
-/* Unmaps and frees @r. NULL is accepted. */
+/* One user more; each calls rnic_remote_close(). Returns @r. */
+struct rnic_remote *rnic_remote_share(struct rnic_remote *r);
+
+/* The last user's call unmaps and frees @r. NULL is accepted. */
 void rnic_remote_close(struct rnic_remote *r);
 
 /*
