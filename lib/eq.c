@@ -169,6 +169,8 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf,
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	uint64_t start = shrimp_now_ms();
 
+	if (eq->fabric->inherited)
+		return -FI_EOPBADSTATE;
 	if (eq->wait.wait->obj == FI_WAIT_NONE || eq->wait.set)
 		return -FI_EINVAL;
 	for (;;) {

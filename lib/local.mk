@@ -82,4 +82,7 @@ lib_libshrimp_fi_la_LDFLAGS += -Wl,-z,defs
 endif
 
 UNIT_TESTS += \
-	lib/slab_test
+	lib/cntr_test \
+	lib/cq_test \
+	lib/slab_test \
+	lib/wait_test

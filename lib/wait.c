@@ -411,7 +411,8 @@ int shrimp_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	int ret = 0;
 
-	(void)fabric;
+	if (((struct shrimp_fabric *)fabric)->inherited)
+		return -FI_EOPBADSTATE;
 	/* all are armed before the first look: several may share an object */
 	for (int i = 0; i < count && !ret; i++)
 		ret = arm_one(fids[i]);

@@ -23,7 +23,10 @@ MPI_TESTS += \
 	mpi-tests/coll \
 	mpi-tests/comms \
 	mpi-tests/datatypes \
+	mpi-tests/fanin \
 	mpi-tests/halo \
+	mpi-tests/killed \
+	mpi-tests/legal \
 	mpi-tests/mixed \
 	mpi-tests/onesided \
 	mpi-tests/probe \
@@ -47,8 +50,14 @@ mpi_tests_comms_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_comms_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_datatypes_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_datatypes_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_fanin_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_fanin_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_halo_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_halo_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_killed_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_killed_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_legal_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_legal_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_mixed_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_mixed_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_onesided_CPPFLAGS = $(MPI_TEST_CPPFLAGS)

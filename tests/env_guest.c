@@ -214,7 +214,7 @@ static void objects_open(struct objects *o, struct th_self *self,
 				      .cq_wait = FI_WAIT_FD,
 				      .cntr_wait = FI_WAIT_FD,
 				      .cntrs = true };
-	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_NONE, .flags = FI_WRITE };
+	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_FD, .flags = FI_WRITE };
 	struct fi_wait_attr wait = { .wait_obj = FI_WAIT_FD };
 	struct fi_poll_attr poll = { 0 };
 
