@@ -4,35 +4,75 @@
  * One timed batch between a leader and a follower.
  *
  * Before each part the leader puts the number of rounds, after it the follower
- * puts the time it spent on preparing data; 0 rounds ends the batch.
+ * puts the time it spent on preparing data and how often it lost its core;
+ * 0 rounds ends the batch.
  */
 #include "bench/batch.h"
+
+#include <sys/resource.h>
 
 #include "bench/clock.h"
 #include "bench/stats.h"
 
 enum {
-	PARTS = 12, /* parts of a batch */
+	PARTS = 40, /* parts of a batch */
 	NS_PER_MS = 1000000,
 	WARM_SHARE = 4,	      /* a quarter of the time warms up */
 	ROUNDS_MAX = 1 << 24, /* bound of what is agreed on */
 };
 
-/* One part; sets *ns to its time without anybody's preparation of data. */
-static int part_lead(const struct bench_side *side, uint64_t rounds,
-		     uint64_t *ns)
+/* One part as the leader saw it. */
+struct part {
+	uint64_t ns;	   /* without anybody's preparation of data */
+	uint64_t switches; /* how often a side lost its core */
+};
+
+/* How often the kernel has taken the core from this thread. */
+static uint64_t switches_now(void)
 {
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage))
+		return 0;
+	return (uint64_t)usage.ru_nivcsw;
+}
+
+static int part_lead(const struct bench_side *side, uint64_t rounds,
+		     struct part *part)
+{
+	uint64_t before;
 	uint64_t whole;
-	uint64_t peer;
+	uint64_t peer_ns;
+	uint64_t peer_switches;
 	int rc;
 
 	rc = side->put(side->ctx, rounds);
+	before = switches_now();
 	if (!rc)
 		rc = side->run(side->ctx, rounds, &whole);
+	part->switches = switches_now() - before;
 	if (!rc)
-		rc = side->get(side->ctx, &peer);
+		rc = side->get(side->ctx, &peer_ns);
 	if (!rc)
-		*ns = whole > peer ? whole - peer : 1;
+		rc = side->get(side->ctx, &peer_switches);
+	if (rc)
+		return rc;
+	part->ns = whole > peer_ns ? whole - peer_ns : 1;
+	part->switches += peer_switches;
+	return 0;
+}
+
+static int part_follow(const struct bench_side *side, uint64_t rounds)
+{
+	uint64_t before = switches_now();
+	uint64_t ns;
+	int rc;
+
+	rc = side->run(side->ctx, rounds, &ns);
+	if (!rc)
+		rc = side->put(side->ctx, ns);
+	if (!rc)
+		rc = side->put(side->ctx, switches_now() - before);
 	return rc;
 }
 
@@ -47,13 +87,13 @@ static int rounds_find(const struct bench_side *side, unsigned int duration_ms,
 	uint64_t begin = bench_clock_ns();
 	uint64_t last;
 	uint64_t took;
-	uint64_t ns;
+	struct part part;
 	uint64_t n = 1;
 	int rc;
 
 	for (;; n *= 2) {
 		last = bench_clock_ns();
-		rc = part_lead(side, n, &ns);
+		rc = part_lead(side, n, &part);
 		if (rc)
 			return rc;
 		took = bench_clock_ns();
@@ -66,31 +106,49 @@ static int rounds_find(const struct bench_side *side, unsigned int duration_ms,
 	return 0;
 }
 
+/* Runs parts until the time is over; sorts them into the two sets. */
+static int parts_run(const struct bench_side *side, uint64_t until_ns,
+		     struct bench_batch *batch, struct bench_stats *clean,
+		     struct bench_stats *all)
+{
+	struct part part;
+	double round_ns;
+	int rc;
+
+	do {
+		rc = part_lead(side, batch->rounds, &part);
+		if (rc)
+			return rc;
+		round_ns = (double)part.ns / (double)batch->rounds;
+		bench_stats_add(all, round_ns);
+		if (!part.switches)
+			bench_stats_add(clean, round_ns);
+		batch->end_ns = bench_clock_ns();
+	} while (batch->end_ns < until_ns);
+	return side->put(side->ctx, 0);
+}
+
 int bench_batch_lead(struct bench_batch *batch, const struct bench_side *side,
 		     unsigned int duration_ms)
 {
-	uint64_t span = (uint64_t)duration_ms * NS_PER_MS;
-	struct bench_stats stats = { .n = 0 };
 	struct bench_batch out = { .begin_ns = bench_clock_ns() };
-	uint64_t ns;
+	struct bench_stats clean = { .n = 0 };
+	struct bench_stats all = { .n = 0 };
+	struct bench_stats *used;
 	int rc;
 
 	rc = rounds_find(side, duration_ms, &out.rounds);
+	if (!rc)
+		rc = parts_run(side,
+			       out.begin_ns + (uint64_t)duration_ms * NS_PER_MS,
+			       &out, &clean, &all);
 	if (rc)
 		return rc;
-	do {
-		rc = part_lead(side, out.rounds, &ns);
-		if (rc)
-			return rc;
-		bench_stats_add(&stats, (double)ns / (double)out.rounds);
-		out.end_ns = bench_clock_ns();
-	} while (out.end_ns - out.begin_ns < span);
-	rc = side->put(side->ctx, 0);
-	if (rc)
-		return rc;
-	out.n = stats.n;
-	out.median_ns = bench_stats_quantile(&stats, 0.5);
-	out.min_ns = bench_stats_quantile(&stats, 0);
+	used = clean.n ? &clean : &all;
+	out.clean = clean.n;
+	out.parts = all.n;
+	out.median_ns = bench_stats_quantile(used, 0.5);
+	out.min_ns = bench_stats_quantile(used, 0);
 	*batch = out;
 	return 0;
 }
@@ -98,16 +156,13 @@ int bench_batch_lead(struct bench_batch *batch, const struct bench_side *side,
 int bench_batch_follow(const struct bench_side *side)
 {
 	uint64_t rounds;
-	uint64_t ns;
 	int rc;
 
 	for (;;) {
 		rc = side->get(side->ctx, &rounds);
 		if (rc || !rounds)
 			return rc;
-		rc = side->run(side->ctx, rounds, &ns);
-		if (!rc)
-			rc = side->put(side->ctx, ns);
+		rc = part_follow(side, rounds);
 		if (rc)
 			return rc;
 	}

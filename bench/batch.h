@@ -2,8 +2,8 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * One timed batch between a leader and a follower. The leader finds out how
- * many rounds fit into the time, runs them in parts and keeps the median part,
- * so that a part in which somebody else had the core does no harm.
+ * many rounds fit into the time, runs them in short parts and keeps the median
+ * of those in which nobody else had a core.
  *
  * Each side is one thread of its own process; nothing is shared.
  */
@@ -25,11 +25,16 @@ struct bench_side {
 	void *ctx; /* handed to each call; the caller's */
 };
 
-/** What one batch measured. */
+/**
+ * What one batch measured. A part is clean if neither side lost its core to
+ * another program while it ran. The figures are those of the clean parts, or
+ * of all if none was clean.
+ */
 struct bench_batch {
 	double median_ns;  /* time of one round in the median part */
 	double min_ns;	   /* time of one round in the fastest part */
-	size_t n;	   /* parts measured */
+	size_t clean;	   /* clean parts */
+	size_t parts;	   /* all parts */
 	uint64_t rounds;   /* rounds of each part */
 	uint64_t begin_ns; /* bench_clock_ns() before the first round */
 	uint64_t end_ns;   /* and after the last one */

@@ -73,11 +73,11 @@ void bench_control_result(struct bench_control *control,
 			  const struct bench_batch *batch)
 {
 	fprintf(control->results,
-		"%s %zu %.5g %.5g %zu %" PRIu64 " %" PRIu64 "\n",
+		"%s %zu %.5g %.5g %zu %zu %" PRIu64 " %" PRIu64 "\n",
 		bench_kind_name(order->kind), order->size,
 		bench_order_value(order, batch->median_ns),
-		bench_order_value(order, batch->min_ns), batch->n,
-		batch->begin_ns, batch->end_ns);
+		bench_order_value(order, batch->min_ns), batch->clean,
+		batch->parts, batch->begin_ns, batch->end_ns);
 	fflush(control->results);
 }
 

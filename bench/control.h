@@ -9,7 +9,7 @@
  * FIFOs in the control folder: order.0 (leader), order.1 (follower), result.
  * A line of order is "KIND SIZE MS" or "quit"; end of file means quit.
  * A line of result is "ready", or
- * "KIND SIZE VALUE BEST PARTS BEGIN_NS END_NS", or "error TEXT".
+ * "KIND SIZE VALUE BEST CLEAN PARTS BEGIN_NS END_NS", or "error TEXT".
  *
  * One thread at a time.
  */

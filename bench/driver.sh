@@ -152,7 +152,7 @@ probe_run() {
 }
 
 batch_run() {
-	local kind size value least rest before=$probe
+	local kind size value least clean rest before=$probe
 
 	job_order "$1" "$2 $3 $ms"
 	if ! job_read "$1" 20; then
@@ -161,13 +161,13 @@ batch_run() {
 	fi
 	probe_run
 	[ "$reply" = "error not supported" ] && return
-	read -r kind size value least rest <<<"$reply"
+	read -r kind size value least clean rest <<<"$reply"
 	if [ "$kind" != "$2" ]; then
 		job_drop "$1" "\"$reply\" as answer to \"$2 $3\""
 		return
 	fi
 	((best)) && value=$least
-	echo "$kind $size $1 $value $before $probe" >>"$tmp/samples"
+	echo "$kind $size $1 $value $before $probe $clean" >>"$tmp/samples"
 }
 
 round_run() {
@@ -182,7 +182,7 @@ round_run() {
 }
 
 near_seen() {
-	awk '$5 <= 75 && $6 <= 75 { n++ } END { exit n > 200 ? 0 : 1 }' \
+	awk '$5 <= 75 && $6 <= 75 && $7 { n++ } END { exit n > 200 ? 0 : 1 }' \
 		"$tmp/samples"
 }
 
@@ -217,13 +217,14 @@ $about
   --ms N             length of a batch in milliseconds (20)
   --cpus A,B         the two cores (the first two)
   --near-wait S      go on for up to S seconds until the cores were near
-  --best             take the fastest twelfth of each batch instead of the
-                     median one (for a machine that others use too)
+  --best             take the fastest part of each batch instead of the
+                     median one
   --json             one JSON object instead of the table
   --help             this text
 A raw probe (one cache line back and forth) runs before and after each batch.
-Batches whose probes differ by more than 35 % are dropped; near (at most 75 ns)
-and far are reported apart; figures are medians.
+Batches whose probes differ by more than 35 % are dropped, and those in which
+other programs took the cores all the time; near (at most 75 ns) and far are
+reported apart; figures are medians.
 SHRIMP_BUILDDIR names the build tree.
 END
 }

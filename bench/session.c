@@ -89,12 +89,13 @@ static void batch_print(const struct bench_order *order,
 			const struct bench_batch *batch)
 {
 	printf("{\"type\": \"batch\", \"kind\": \"%s\", \"size\": %zu, "
-	       "\"value\": %.5g, \"unit\": \"%s\", \"parts\": %zu, "
+	       "\"value\": %.5g, \"unit\": \"%s\", \"clean\": %zu, "
+	       "\"parts\": %zu, "
 	       "\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}\n",
 	       bench_kind_name(order->kind), order->size,
 	       bench_order_value(order, batch->median_ns),
-	       bench_kind_unit(order->kind), batch->n, batch->begin_ns,
-	       batch->end_ns);
+	       bench_kind_unit(order->kind), batch->clean, batch->parts,
+	       batch->begin_ns, batch->end_ns);
 }
 
 static void row_print(const struct bench_session *session,

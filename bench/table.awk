@@ -2,9 +2,10 @@
 # Copyright (c) 2026 the shrimp authors
 #
 # Samples to a table: one line of input is
-#   KIND SIZE TRANSPORT VALUE PROBE_BEFORE PROBE_AFTER
-# with the two probes in ns of half a round trip. A batch counts as near or far
-# when both its probes say so and do not differ by more than 35 %.
+#   KIND SIZE TRANSPORT VALUE PROBE_BEFORE PROBE_AFTER CLEAN
+# with the two probes in ns of half a round trip, and the number of parts of the
+# batch in which nobody else had a core. A batch counts as near or far when both
+# its probes say so and do not differ by more than 35 %, and a part was clean.
 #
 # Variables: names (transports, in the order of columns), own, peer (of the
 # ratio), second (of the last column, may be empty), targets
@@ -154,11 +155,15 @@ BEGIN {
 	}
 }
 
-NF == 6 {
+NF == 7 {
 	row = $1 ":" $2
 	if (!(row in seen)) {
 		seen[row] = 1
 		order[++rows] = row
+	}
+	if (!$7) {
+		disturbed++
+		next
 	}
 	class = class_of($5, $6)
 	if (class == "") {
@@ -176,8 +181,8 @@ END {
 	for (key in all)
 		value[key] = median(all[key])
 	if (json) {
-		printf "{\"own\": \"%s\", \"peer\": \"%s\", \"dropped\": %d",
-		       own, peer, dropped
+		printf "{\"own\": \"%s\", \"peer\": \"%s\", \"dropped\": %d, " \
+		       "\"disturbed\": %d", own, peer, dropped, disturbed
 		for (i = 1; i <= 2; i++) {
 			class = i == 1 ? "near" : "far"
 			if (count[class]) {
@@ -196,5 +201,8 @@ END {
 		if (dropped)
 			printf "%d batches dropped: the distance of the " \
 			       "cores changed while they ran.\n", dropped
+		if (disturbed)
+			printf "%d batches dropped: other programs had the " \
+			       "cores.\n", disturbed
 	}
 }

@@ -411,7 +411,7 @@ int shrimp_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	int ret = 0;
 
-	if (((struct shrimp_fabric *)fabric)->inherited)
+	if (fabric && ((struct shrimp_fabric *)fabric)->inherited)
 		return -FI_EOPBADSTATE;
 	/* all are armed before the first look: several may share an object */
 	for (int i = 0; i < count && !ret; i++)

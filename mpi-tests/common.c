@@ -383,6 +383,8 @@ void mt_init(int argc, char **argv, int level, const char *about,
 	mt_check(provided >= level, "MPI gives thread level %d, not %d",
 		 provided, level);
 	stats_open();
+	/* Nobody's messages may be counted before all have read. */
+	MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void print_ok(const char *name, const struct totals *all)

@@ -109,6 +109,8 @@ static void together(MPI_Comm inter, int side)
 {
 	MPI_Comm whole;
 
+	/* The children have read their counters when they come here. */
+	MPI_Barrier(inter);
 	talk_all(inter, side);
 	MPI_Intercomm_merge(inter, side, &whole);
 	merged_alltoall(whole, 100);

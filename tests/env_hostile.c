@@ -143,6 +143,26 @@ static void scribble_anywhere(const struct target *t, uint64_t *state)
 	th_check(pwrite(t->fd, line, w, e->off + at) == (ssize_t)w);
 }
 
+/* Name of an operation or receive that some lane of @t speaks of. */
+static uint64_t borrowed(const struct target *t, uint64_t *state)
+{
+	uint64_t r = th_random(state), word = 0;
+	off_t lane = (off_t)rnic_lane_off(0, (r >> 24) % 2), at;
+	size_t i = (r >> 8) % RNIC_RET_ENTRIES;
+
+	if (r % 3 == 0)
+		at = (off_t)(offsetof(struct rnic_lane, desc) +
+			     i * sizeof(struct rnic_desc) +
+			     offsetof(struct rnic_desc, ext.op));
+	else
+		at = (off_t)(offsetof(struct rnic_lane, ret) +
+			     i * sizeof(struct rnic_ret) +
+			     (r % 3 == 1 ? offsetof(struct rnic_ret, op)
+					 : offsetof(struct rnic_ret, rx)));
+	th_check(pread(t->fd, &word, sizeof(word), lane + at) >= 0);
+	return word;
+}
+
 /* A field of a descriptor or answer that may be on its way. */
 static void scribble_field(const struct target *t, uint64_t *state)
 {
@@ -163,6 +183,8 @@ static void scribble_field(const struct target *t, uint64_t *state)
 			     field[f] % 32);
 	if (f == 0 && r >> 33 & 1)
 		word = (r >> 40) % RNIC_DESC_KINDS;
+	else if (width[f] == 8 && r >> 34 & 1)
+		word = borrowed(t, state);
 	th_check(pwrite(t->fd, &word, width[f], lane + at) == width[f]);
 }
 
@@ -199,14 +221,26 @@ static void scribble(struct target *t, int n, unsigned int how, uint64_t *state)
 	}
 }
 
-static void scribbler(struct th_self *self, unsigned int session,
-		      uint64_t *state)
+/* Lanes of its own to the victims, with messages that stay unmatched. */
+static void scribbler_sends(struct th_stack *s)
+{
+	static char buf[LARGEST];
+	int i;
+
+	for (i = 0; i < 2 * NSENDS; i++)
+		th_tsend(s, s->peers[i % 2], buf, i < NSENDS ? 8 : LARGEST, 1,
+			 NULL);
+}
+
+static void scribbler(struct th_self *self, struct th_stack *s,
+		      unsigned int session, uint64_t *state)
 {
 	static struct target t[4];
 	uint32_t pids[3], mine = 0;
 	int i;
 
 	th_gather(self, "pids", &mine, pids, sizeof(mine));
+	scribbler_sends(s);
 	for (i = 0; i < 4; i++) {
 		t[i].fd = probe_segment(
 			(pid_t)pids[i / 2],
@@ -331,7 +365,7 @@ static void scribble_session(struct th_self *self, unsigned int session,
 	if (self->rank < 2) {
 		scribbled(self, &s, session, state);
 	} else {
-		scribbler(self, session, state);
+		scribbler(self, &s, session, state);
 		th_stack_close(&s);
 	}
 }

@@ -278,7 +278,8 @@ static void untouched_main(struct th_self *self)
 	th_stack_connect(&s, self);
 	inserted = memory_now();
 	th_eq(inserted.segments, opened.segments);
-	th_check(inserted.pte <= opened.pte + 8);
+	if (!th_sanitized())
+		th_check(inserted.pte <= opened.pte + 8);
 	th_barrier(self, "all are known");
 	talks_init(&t, &s, self);
 	memcpy(names->addr[self->rank], s.addr, s.addrlen);
