@@ -78,31 +78,34 @@ static int part_follow(const struct bench_side *side, uint64_t rounds)
 
 /*
  * Doubles the number of rounds until they fill the time for warming up; sets
- * *rounds to what fits into one part.
+ * *rounds to what fits into one part. The fastest of these runs counts: the
+ * last one may have been disturbed.
  */
 static int rounds_find(const struct bench_side *side, unsigned int duration_ms,
 		       uint64_t *rounds)
 {
-	uint64_t span = (uint64_t)duration_ms * NS_PER_MS;
+	double span = (double)duration_ms * NS_PER_MS;
 	uint64_t begin = bench_clock_ns();
-	uint64_t last;
-	uint64_t took;
+	uint64_t last = begin;
+	uint64_t now;
 	struct part part;
-	uint64_t n = 1;
+	double round_ns = span;
+	uint64_t n;
 	int rc;
 
-	for (;; n *= 2) {
-		last = bench_clock_ns();
+	for (n = 1; n < ROUNDS_MAX; n *= 2) {
 		rc = part_lead(side, n, &part);
 		if (rc)
 			return rc;
-		took = bench_clock_ns();
-		if (took - begin >= span / WARM_SHARE || n >= ROUNDS_MAX)
+		now = bench_clock_ns();
+		if ((double)(now - last) / (double)n < round_ns)
+			round_ns = (double)(now - last) / (double)n;
+		last = now;
+		if ((double)(now - begin) >= span / WARM_SHARE)
 			break;
 	}
-	took -= last;
-	n = n * (span - span / WARM_SHARE) / PARTS / (took ? took : 1);
-	*rounds = n ? n : 1;
+	span -= span / WARM_SHARE;
+	*rounds = (uint64_t)(span / PARTS / round_ns) + 1;
 	return 0;
 }
 

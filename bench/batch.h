@@ -15,8 +15,10 @@
 
 /** How one side does its share; every call returns 0 or a negative code. */
 struct bench_side {
-	/* Leader: sets *ns to the time of the rounds without its own
-	 * preparation of data. Follower: to the time that preparation took. */
+	/* Does one round more than @rounds, the first one without measuring
+	 * it, as the other side may have slept. Leader: sets *ns to the time
+	 * of the rest without its own preparation of data. Follower: to the
+	 * time that preparation took. */
 	int (*run)(void *ctx, uint64_t rounds, uint64_t *ns);
 	/* Sends one number to the other side, outside the timed part. */
 	int (*put)(void *ctx, uint64_t value);

@@ -99,15 +99,11 @@ static int whole_check(const struct peer *peer, unsigned char mark)
 	return 0;
 }
 
-static int latency_lead(void *ctx, uint64_t rounds, uint64_t *ns)
+static inline int lead_rounds(struct peer *peer, uint64_t rounds)
 {
-	struct peer *peer = ctx;
-	uint64_t begin;
 	uint64_t i;
 	int rc;
 
-	peer->payload.spent_ns = 0;
-	begin = bench_clock_ns();
 	for (i = 0; i < rounds; i++) {
 		rc = message_send(peer);
 		if (!rc)
@@ -115,17 +111,30 @@ static int latency_lead(void *ctx, uint64_t rounds, uint64_t *ns)
 		if (rc)
 			return rc;
 	}
-	*ns = bench_clock_ns() - begin - peer->payload.spent_ns;
-	return whole_check(peer, peer->mark);
+	return 0;
 }
 
-static int latency_follow(void *ctx, uint64_t rounds, uint64_t *ns)
+static int latency_lead(void *ctx, uint64_t rounds, uint64_t *ns)
 {
 	struct peer *peer = ctx;
+	uint64_t begin;
+	int rc;
+
+	rc = lead_rounds(peer, 1);
+	if (rc)
+		return rc;
+	peer->payload.spent_ns = 0;
+	begin = bench_clock_ns();
+	rc = lead_rounds(peer, rounds);
+	*ns = bench_clock_ns() - begin - peer->payload.spent_ns;
+	return rc ? rc : whole_check(peer, peer->mark);
+}
+
+static inline int follow_rounds(struct peer *peer, uint64_t rounds)
+{
 	uint64_t i;
 	int rc;
 
-	peer->payload.spent_ns = 0;
 	for (i = 0; i < rounds; i++) {
 		rc = message_recv(peer, (unsigned char)(peer->mark + 1));
 		if (!rc)
@@ -133,8 +142,22 @@ static int latency_follow(void *ctx, uint64_t rounds, uint64_t *ns)
 		if (rc)
 			return rc;
 	}
+	return 0;
+}
+
+/* Waits for the last send before it goes to sleep in the socket. */
+static int latency_follow(void *ctx, uint64_t rounds, uint64_t *ns)
+{
+	struct peer *peer = ctx;
+	int rc;
+
+	rc = follow_rounds(peer, 1);
+	peer->payload.spent_ns = 0;
+	if (!rc)
+		rc = follow_rounds(peer, rounds);
 	*ns = peer->payload.spent_ns;
-	rc = bench_fi_wait(&peer->pair, 1);
+	if (!rc)
+		rc = bench_fi_wait(&peer->pair, 1);
 	return rc ? rc : whole_check(peer, peer->mark);
 }
 

@@ -96,22 +96,34 @@ static void whole_check(const struct pair *pair)
 		job_end("a message arrived with wrong bytes inside");
 }
 
+static inline void latency_lead_round(struct pair *pair)
+{
+	message_send(pair);
+	message_recv(pair);
+	message_check(pair, pair->mark);
+}
+
 static int latency_lead(void *ctx, uint64_t rounds, uint64_t *ns)
 {
 	struct pair *pair = ctx;
 	uint64_t begin;
 	uint64_t i;
 
+	latency_lead_round(pair);
 	pair->payload.spent_ns = 0;
 	begin = bench_clock_ns();
-	for (i = 0; i < rounds; i++) {
-		message_send(pair);
-		message_recv(pair);
-		message_check(pair, pair->mark);
-	}
+	for (i = 0; i < rounds; i++)
+		latency_lead_round(pair);
 	*ns = bench_clock_ns() - begin - pair->payload.spent_ns;
 	whole_check(pair);
 	return 0;
+}
+
+static inline void latency_follow_round(struct pair *pair)
+{
+	message_recv(pair);
+	message_check(pair, (unsigned char)(pair->mark + 1));
+	message_send(pair);
 }
 
 static int latency_follow(void *ctx, uint64_t rounds, uint64_t *ns)
@@ -119,12 +131,10 @@ static int latency_follow(void *ctx, uint64_t rounds, uint64_t *ns)
 	struct pair *pair = ctx;
 	uint64_t i;
 
+	latency_follow_round(pair);
 	pair->payload.spent_ns = 0;
-	for (i = 0; i < rounds; i++) {
-		message_recv(pair);
-		message_check(pair, (unsigned char)(pair->mark + 1));
-		message_send(pair);
-	}
+	for (i = 0; i < rounds; i++)
+		latency_follow_round(pair);
 	whole_check(pair);
 	*ns = pair->payload.spent_ns;
 	return 0;
@@ -166,19 +176,24 @@ static void window_check(struct pair *pair)
 			job_end("a message of a window has wrong bytes");
 }
 
+static inline void window_lead_round(struct pair *pair)
+{
+	window_send(pair);
+	MPI_Recv(NULL, 0, MPI_BYTE, pair->peer, TAG_ANSWER, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+}
+
 static int window_lead(void *ctx, uint64_t rounds, uint64_t *ns)
 {
 	struct pair *pair = ctx;
 	uint64_t begin;
 	uint64_t i;
 
+	window_lead_round(pair);
 	pair->payload.spent_ns = 0;
 	begin = bench_clock_ns();
-	for (i = 0; i < rounds; i++) {
-		window_send(pair);
-		MPI_Recv(NULL, 0, MPI_BYTE, pair->peer, TAG_ANSWER,
-			 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	}
+	for (i = 0; i < rounds; i++)
+		window_lead_round(pair);
 	*ns = bench_clock_ns() - begin - pair->payload.spent_ns;
 	return 0;
 }
@@ -188,7 +203,7 @@ static int window_follow(void *ctx, uint64_t rounds, uint64_t *ns)
 	struct pair *pair = ctx;
 	uint64_t i;
 
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < rounds + 1; i++) {
 		window_recv(pair);
 		window_check(pair);
 		MPI_Send(NULL, 0, MPI_BYTE, pair->peer, TAG_ANSWER,

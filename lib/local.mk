@@ -55,6 +55,7 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/stats.c \
 	lib/stats.h \
 	lib/tagged.c \
+	lib/tsan.h \
 	lib/tx.c \
 	lib/tx.h \
 	lib/tx_peer.c \
@@ -84,5 +85,7 @@ endif
 UNIT_TESTS += \
 	lib/cntr_test \
 	lib/cq_test \
+	lib/info_test \
+	lib/settings_test \
 	lib/slab_test \
 	lib/wait_test

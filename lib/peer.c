@@ -12,6 +12,7 @@
 #include <string.h>
 #include <urcu/rculfhash.h>
 
+#include "lib/tsan.h"
 #include "shm/log.h"
 
 /* A peer in the hash table. */
@@ -37,6 +38,7 @@ static int same(struct cds_lfht_node *node, const void *key)
 {
 	struct entry *e = caa_container_of(node, struct entry, node);
 
+	shrimp_tsan_found(e);
 	return !memcmp(&e->peer.addr, key, sizeof(e->peer.addr));
 }
 
@@ -127,6 +129,7 @@ static struct shrimp_peer *add(struct shrimp_peers *p,
 	e->peer.id = p->count++;
 	/* P3: publishes the peer; pairs with shrimp_peer_by_id() */
 	rnic_ptr_store_release(at, &e->peer);
+	shrimp_tsan_publish(e);
 	urcu_bp_read_lock();
 	cds_lfht_add(p->table, h, &e->node);
 	urcu_bp_read_unlock();

@@ -63,8 +63,6 @@ AS_IF([test -n "$SAN_CFLAGS"],
   AC_MSG_RESULT([$shrimp_ok])
   AS_IF([test "$shrimp_ok" = no],
     [AC_MSG_ERROR([$CC cannot link with$SAN_CFLAGS: its sanitizer library is missing (Debian: apt install libgcc-12-dev, or libclang-rt-dev for clang)])])])
-# ThreadSanitizer of gcc does not know fences by themselves, and warns of each.
-AS_IF([test "$enable_tsan" = yes],[SHRIMP_TRY_CFLAG([-Wno-tsan],[SAN_CFLAGS])])
 AC_SUBST([SAN_CFLAGS])
 AM_CONDITIONAL([SANITIZER],[test -n "$SAN_CFLAGS"])
 ])

@@ -112,8 +112,8 @@ static void one(MPI_Datatype t, MPI_Op op, size_t n, long round)
 static void all_types(size_t n, long round)
 {
 	MPI_Datatype ints[] = { MPI_INT, MPI_INT64_T, MPI_UINT8_T };
-	MPI_Op iops[] = { MPI_SUM,  MPI_PROD, MPI_MIN,	MPI_MAX, MPI_BAND,
-			  MPI_BOR,  MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR };
+	MPI_Op iops[] = { MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_BAND,
+			  MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR };
 	MPI_Datatype floats[] = { MPI_DOUBLE, MPI_FLOAT };
 	MPI_Op fops[] = { MPI_SUM, MPI_MIN, MPI_MAX };
 
@@ -156,7 +156,7 @@ static void location(bool max, size_t n, long round)
 /* a[x] -> a[x] after b[x]: maps x -> m x + c modulo 2^32, do not commute. */
 static void chain(void *in, void *inout, int *len, MPI_Datatype *t)
 {
-	uint32_t (*a)[2] = in, (*b)[2] = inout;
+	uint32_t(*a)[2] = in, (*b)[2] = inout;
 
 	(void)t;
 	for (int i = 0; i < *len; i++) {
@@ -175,8 +175,8 @@ static void fill_maps(uint32_t (*m)[2], int rank, size_t n, long round)
 
 static void ordered(size_t n, long round)
 {
-	uint32_t (*own)[2] = mt_alloc(n * 8), (*got)[2] = mt_alloc(n * 8);
-	uint32_t (*want)[2] = mt_alloc(n * 8), (*next)[2] = mt_alloc(n * 8);
+	uint32_t(*own)[2] = mt_alloc(n * 8), (*got)[2] = mt_alloc(n * 8);
+	uint32_t(*want)[2] = mt_alloc(n * 8), (*next)[2] = mt_alloc(n * 8);
 	int len = (int)n;
 	MPI_Datatype t;
 	MPI_Op op;

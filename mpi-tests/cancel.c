@@ -176,5 +176,5 @@ int main(int argc, char **argv)
 		opts);
 	for (long r = 0; r < mt_rounds(rounds); r++)
 		one_round(r);
-	return mt_end("cancel");
+	return mt_end("cancel (case_P15)");
 }

@@ -2,35 +2,36 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * All collectives with every root and odd sizes, also the variants with
- * counts of their own (some zero). Blocking one after the other, or, with
- * --nonblocking 1, all of them outstanding at once on one communicator.
+ * counts of their own (some zero). Blocking one after the other, or, by
+ * turns, all of them outstanding at once on one communicator.
  */
 #include "common.h"
 
-static long rounds = 6;
-static long nonblocking;
+static long rounds = 3;
+static long nonblocking = -1;
 static long largest = 200003;
 
 static const struct mt_opt opts[] = {
-	{ "rounds", &rounds, "rounds of the whole list" },
-	{ "nonblocking", &nonblocking, "1: all outstanding at once" },
+	{ "rounds", &rounds, "rounds of the whole list, and two" },
+	{ "nonblocking", &nonblocking,
+	  "1: all outstanding at once, 0: one by one, -1: by turns" },
 	{ "largest", &largest, "bytes of the largest block" },
 	{ 0 },
 };
 
 /* One call of one collective. */
 struct run {
-	MPI_Comm comm;		/* where */
-	int me, n;		/* rank and size there */
-	int root;		/* for those that have one */
-	int op;			/* place in the table: part of the seeds */
-	size_t len;		/* bytes of a block */
-	long round;		/* part of the seeds */
-	char *in, *out;		/* n * stride bytes each */
-	size_t stride;		/* room for a block */
-	int *cin, *cout;	/* counts per rank, sent and received */
-	int *din, *dout;	/* displacements */
-	MPI_Request *req;	/* NULL: the blocking call */
+	MPI_Comm comm;	  /* where */
+	int me, n;	  /* rank and size there */
+	int root;	  /* for those that have one */
+	int op;		  /* place in the table: part of the seeds */
+	size_t len;	  /* bytes of a block */
+	long round;	  /* part of the seeds */
+	char *in, *out;	  /* n * stride bytes each */
+	size_t stride;	  /* room for a block */
+	int *cin, *cout;  /* counts per rank, sent and received */
+	int *din, *dout;  /* displacements */
+	MPI_Request *req; /* NULL: the blocking call */
 };
 
 /* Sum of the bytes that must leave some rank. */
@@ -82,11 +83,11 @@ static uint64_t scatter_start(struct run *r)
 		mt_fill(r->in + (size_t)i * r->len, r->len,
 			seed_of(r, r->root, i));
 	if (r->req)
-		MPI_Iscatter(r->in, len, MPI_BYTE, mine, len, MPI_BYTE,
-			     r->root, r->comm, r->req);
+		MPI_Iscatter(r->in, len, MPI_BYTE, mine, len, MPI_BYTE, r->root,
+			     r->comm, r->req);
 	else
-		MPI_Scatter(r->in, len, MPI_BYTE, mine, len, MPI_BYTE,
-			    r->root, r->comm);
+		MPI_Scatter(r->in, len, MPI_BYTE, mine, len, MPI_BYTE, r->root,
+			    r->comm);
 	return others(r) * r->len;
 }
 
@@ -127,8 +128,7 @@ static uint64_t scatterv_start(struct run *r)
 
 static void scatterv_check(struct run *r)
 {
-	mt_verify(r->out, vlen(r, r->root, r->me),
-		  seed_of(r, r->root, r->me));
+	mt_verify(r->out, vlen(r, r->root, r->me), seed_of(r, r->root, r->me));
 }
 
 /* ---- all to one ---------------------------------------------------- */
@@ -142,8 +142,8 @@ static uint64_t gather_start(struct run *r)
 		MPI_Igather(r->in, len, MPI_BYTE, r->out, len, MPI_BYTE,
 			    r->root, r->comm, r->req);
 	else
-		MPI_Gather(r->in, len, MPI_BYTE, r->out, len, MPI_BYTE,
-			   r->root, r->comm);
+		MPI_Gather(r->in, len, MPI_BYTE, r->out, len, MPI_BYTE, r->root,
+			   r->comm);
 	return others(r) * r->len;
 }
 
@@ -216,11 +216,11 @@ static uint64_t allgatherv_start(struct run *r)
 		sum += others(r) * (uint64_t)r->cout[i];
 	}
 	if (r->req)
-		MPI_Iallgatherv(r->in, mine, MPI_BYTE, r->out, r->cout,
-				r->dout, MPI_BYTE, r->comm, r->req);
+		MPI_Iallgatherv(r->in, mine, MPI_BYTE, r->out, r->cout, r->dout,
+				MPI_BYTE, r->comm, r->req);
 	else
-		MPI_Allgatherv(r->in, mine, MPI_BYTE, r->out, r->cout,
-			       r->dout, MPI_BYTE, r->comm);
+		MPI_Allgatherv(r->in, mine, MPI_BYTE, r->out, r->cout, r->dout,
+			       MPI_BYTE, r->comm);
 	return sum;
 }
 
@@ -277,11 +277,11 @@ static uint64_t alltoallv_start(struct run *r)
 	uint64_t sum = alltoallv_setup(r);
 
 	if (r->req)
-		MPI_Ialltoallv(r->in, r->cin, r->din, MPI_BYTE, r->out,
-			       r->cout, r->dout, MPI_BYTE, r->comm, r->req);
+		MPI_Ialltoallv(r->in, r->cin, r->din, MPI_BYTE, r->out, r->cout,
+			       r->dout, MPI_BYTE, r->comm, r->req);
 	else
-		MPI_Alltoallv(r->in, r->cin, r->din, MPI_BYTE, r->out,
-			      r->cout, r->dout, MPI_BYTE, r->comm);
+		MPI_Alltoallv(r->in, r->cin, r->din, MPI_BYTE, r->out, r->cout,
+			      r->dout, MPI_BYTE, r->comm);
 	return sum;
 }
 
@@ -589,7 +589,8 @@ static void at_once(int root, size_t len, long round)
 static void all_sizes(long round)
 {
 	static const size_t list[] = { 0, 1, 8, 41, 1000, 4103, 20011 };
-	void (*go)(int, size_t, long) = nonblocking ? at_once : one_by_one;
+	bool together = nonblocking < 0 ? round % 2 : nonblocking;
+	void (*go)(int, size_t, long) = together ? at_once : one_by_one;
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
 		for (int root = 0; root < mt_size; root++)
@@ -602,7 +603,7 @@ int main(int argc, char **argv)
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
 		"coll: all collectives, every root, every byte checked", opts);
 	mt_check(mt_size <= 256, "at most 256 ranks");
-	for (long r = 0; r < mt_rounds(rounds); r++)
+	for (long r = 0; r < mt_rounds(rounds * 5) / 5 + 2; r++)
 		all_sizes(r);
-	return mt_end(nonblocking ? "coll, nonblocking" : "coll");
+	return mt_end("coll");
 }

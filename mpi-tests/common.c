@@ -17,7 +17,7 @@
 #include "rdma/fi_ext_shrimp.h"
 
 enum {
-	GUARD = 64,		/* bytes of a guard zone */
+	GUARD = 64, /* bytes of a guard zone */
 	GUARD_BYTE = 0x5a,
 };
 
@@ -29,7 +29,7 @@ struct amount {
 
 /* What stands before the first guard zone of an allocation. */
 struct block {
-	size_t len;		/* bytes of the caller */
+	size_t len; /* bytes of the caller */
 };
 
 int mt_rank = -1;
@@ -284,9 +284,9 @@ static void compare(const char *what, struct amount got, struct amount want)
 
 /* What all ranks told and saw. */
 struct totals {
-	struct amount want;	/* must have passed */
-	struct amount tx;	/* left an endpoint */
-	struct amount rx;	/* came to an endpoint */
+	struct amount want; /* must have passed */
+	struct amount tx;   /* left an endpoint */
+	struct amount rx;   /* came to an endpoint */
 };
 
 /* The totals of this rank; fails if it sent less than it told. */

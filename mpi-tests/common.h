@@ -35,9 +35,9 @@ extern int mt_size;
 
 /* An option "--name VALUE" of a program; tables end with a NULL name. */
 struct mt_opt {
-	const char *name;	/* without the dashes */
-	long *value;		/* default on entry, what was given after */
-	const char *help;	/* one line */
+	const char *name; /* without the dashes */
+	long *value;	  /* default on entry, what was given after */
+	const char *help; /* one line */
 };
 
 /*

@@ -208,7 +208,7 @@ static void inter_sum(MPI_Comm inter, int side)
 	own = side * 1000 + me;
 	MPI_Allreduce(&own, &sum, 1, MPI_LONG, MPI_SUM, inter);
 	mt_check(sum == (1 - side) * 1000L * there +
-				(long)there * (there - 1) / 2,
+				 (long)there * (there - 1) / 2,
 		 "the other side's sum is %ld", sum);
 }
 
@@ -263,8 +263,7 @@ static void one_round(long round)
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
-		"comms: communicators made, used side by side and freed",
-		opts);
+		"comms: communicators made, used side by side and freed", opts);
 	for (long r = 0; r < mt_rounds(rounds); r++)
 		one_round(r);
 	return mt_end("comms");

@@ -16,14 +16,14 @@ static const struct mt_opt opts[] = {
 
 /* One type, and what it means. */
 struct layout {
-	const char *name;	/* for messages */
-	MPI_Datatype type;	/* committed */
-	size_t *off;		/* pieces: offset in memory, in type order */
-	size_t *len;		/* and length */
-	size_t n;		/* pieces */
-	size_t room;		/* slots in the two arrays */
-	size_t extent;		/* bytes of memory from the first address */
-	size_t size;		/* bytes of data */
+	const char *name;  /* for messages */
+	MPI_Datatype type; /* committed */
+	size_t *off;	   /* pieces: offset in memory, in type order */
+	size_t *len;	   /* and length */
+	size_t n;	   /* pieces */
+	size_t room;	   /* slots in the two arrays */
+	size_t extent;	   /* bytes of memory from the first address */
+	size_t size;	   /* bytes of data */
 };
 
 /* ---- pieces -------------------------------------------------------- */
@@ -139,11 +139,11 @@ static void make_indexed_block(struct layout *l)
 
 /* A struct of mixed members with holes, repeated. */
 struct mixed {
-	char c;			/* first member */
-	double d[3];		/* second */
-	short s;		/* third */
-	int64_t q;		/* not sent */
-	float f[2];		/* fourth */
+	char c;	     /* first member */
+	double d[3]; /* second */
+	short s;     /* third */
+	int64_t q;   /* not sent */
+	float f[2];  /* fourth */
 };
 
 static void make_struct(struct layout *l)
@@ -211,8 +211,8 @@ enum { TYPE_TO_BYTES, BYTES_TO_TYPE, TYPE_TO_TYPE, HOWS };
 
 /* Buffers of one transfer. */
 struct bufs {
-	char *mem_out, *mem_in;		/* laid out as the type says */
-	char *flat_out, *flat_in;	/* the bare bytes */
+	char *mem_out, *mem_in;	  /* laid out as the type says */
+	char *flat_out, *flat_in; /* the bare bytes */
 };
 
 static void bufs_open(struct bufs *b, const struct layout *l, uint64_t seed)
@@ -330,9 +330,9 @@ static void one_type(void (*make)(struct layout *), long round)
 int main(int argc, char **argv)
 {
 	static void (*const small[])(struct layout *) = {
-		make_contiguous,    make_vector,  make_hvector,
-		make_indexed,	    make_hindexed, make_indexed_block,
-		make_struct,	    make_subarray, make_nested,
+		make_contiguous, make_vector,	make_hvector,
+		make_indexed,	 make_hindexed, make_indexed_block,
+		make_struct,	 make_subarray, make_nested,
 		make_empty,
 	};
 

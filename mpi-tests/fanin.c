@@ -21,11 +21,11 @@ static const struct mt_opt opts[] = {
 
 /* A pattern among the ranks of one communicator. */
 struct group {
-	MPI_Comm comm;		/* the first n ranks of the world */
-	int me, n;		/* rank and size */
-	size_t len;		/* bytes of a message */
-	char *in, *out;		/* n messages each */
-	long call;		/* in the seeds */
+	MPI_Comm comm;	/* the first n ranks of the world */
+	int me, n;	/* rank and size */
+	size_t len;	/* bytes of a message */
+	char *in, *out; /* n messages each */
+	long call;	/* in the seeds */
 };
 
 static uint64_t seed_of(const struct group *g, int src, int dst)
@@ -40,8 +40,7 @@ static void fill(struct group *g, int slot, int src, int dst)
 
 static void check(struct group *g, int slot, int src, int dst)
 {
-	mt_verify(g->in + (size_t)slot * g->len, g->len,
-		  seed_of(g, src, dst));
+	mt_verify(g->in + (size_t)slot * g->len, g->len, seed_of(g, src, dst));
 }
 
 static void told(struct group *g, int blocks)
@@ -93,9 +92,8 @@ static void ring(struct group *g)
 	int to = (g->me + 1) % g->n, from = (g->me + g->n - 1) % g->n;
 
 	fill(g, 0, g->me, to);
-	MPI_Sendrecv(g->out, (int)g->len, MPI_BYTE, to, 3, g->in,
-		     (int)g->len, MPI_BYTE, from, 3, g->comm,
-		     MPI_STATUS_IGNORE);
+	MPI_Sendrecv(g->out, (int)g->len, MPI_BYTE, to, 3, g->in, (int)g->len,
+		     MPI_BYTE, from, 3, g->comm, MPI_STATUS_IGNORE);
 	check(g, 0, from, g->me);
 	mt_sent(1, g->len);
 }
@@ -212,7 +210,7 @@ static void allreduce(struct group *g)
 /* ---- all of it ----------------------------------------------------- */
 
 static void (*const patterns[])(struct group *) = {
-	pingpong, pingping, ring,      exchange, bcast,	 gather,
+	pingpong, pingping, ring,      exchange,  bcast,    gather,
 	scatter,  reduce,   allreduce, allgather, alltoall,
 };
 
@@ -265,5 +263,5 @@ int main(int argc, char **argv)
 		one_number(n);
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	return mt_end("fanin");
+	return mt_end("fanin (case_P22)");
 }

@@ -23,14 +23,14 @@ enum { UNTOUCHED = 0x5a5a };
 
 /* One rank's part of the grid, with a ghost cell on every side. */
 struct grid {
-	MPI_Comm comm;		/* Cartesian */
-	int dims[2];		/* ranks per direction, y then x */
-	int coords[2];		/* of this rank */
-	int periodic;		/* both directions wrap, or none */
-	int ny, nx;		/* own cells */
-	uint64_t *cell;		/* (ny + 2) rows of nx + 2 cells */
-	MPI_Datatype column;	/* ny cells, a row apart */
-	MPI_Datatype row;	/* nx + 2 cells: ghosts carry the corners */
+	MPI_Comm comm;	     /* Cartesian */
+	int dims[2];	     /* ranks per direction, y then x */
+	int coords[2];	     /* of this rank */
+	int periodic;	     /* both directions wrap, or none */
+	int ny, nx;	     /* own cells */
+	uint64_t *cell;	     /* (ny + 2) rows of nx + 2 cells */
+	MPI_Datatype column; /* ny cells, a row apart */
+	MPI_Datatype row;    /* nx + 2 cells: ghosts carry the corners */
 };
 
 static uint64_t *at(const struct grid *g, int y, int x)
@@ -181,8 +181,9 @@ static void run(int periodic, int ny, int nx)
 
 int main(int argc, char **argv)
 {
-	static const int list[][2] = { { 1, 1 }, { 3, 5 }, { 64, 64 },
-				       { 100, 37 }, { 600, 511 } };
+	static const int list[][2] = {
+		{ 1, 1 }, { 3, 5 }, { 64, 64 }, { 100, 37 }, { 600, 511 }
+	};
 
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
 		"halo: 2D halo exchange, every ghost cell checked", opts);

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the shrimp authors
 #
-# hpcc.sh NRANKS...: Debian's HPC Challenge over shrimp on a small problem; all
-# of its own checks must hold.
+# hpcc.sh [NRANKS...]: Debian's HPC Challenge over shrimp on a small problem; all
+# of its own checks must hold. At most 4 ranks: with more its RandomAccess posts
+# several receives, may look at the last before the others, and then forgets
+# what they hold, over any transport.
 
 set -u
+[ $# -gt 0 ] || set -- 2 3 4
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(command -v hpcc) || {
 	echo "hpcc: skipped: no hpcc (Debian: hpcc)"
@@ -61,7 +64,7 @@ input()
 
 bad()
 {
-	cat "$dir/hpccoutf.txt"
+	cat "$dir/hpccoutf.txt" 2>/dev/null
 	echo "FAIL hpcc: $*"
 	exit 1
 }
@@ -97,6 +100,7 @@ grid()
 
 cd "$dir" || exit 99
 for n in "$@"; do
+	[ "$n" -le 4 ] || bad "more than 4 ranks"
 	rm -f hpccoutf.txt
 	grid "$n" >hpccinf.txt
 	"$here/run-mpi" -c -l '' "$program" "$n" >log || {

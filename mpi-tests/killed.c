@@ -135,8 +135,9 @@ int main(int argc, char **argv)
 		seed = strtol(argv[2], NULL, 0);
 	draw = (uint64_t)seed;
 	early = mt_random(&draw) % 5 == 0;
-	victim = rank && size && mt_random(&draw) % strtoul(size, NULL, 10) ==
-					 strtoul(rank, NULL, 10);
+	victim = rank && size &&
+		 mt_random(&draw) % strtoul(size, NULL, 10) ==
+			 strtoul(rank, NULL, 10);
 	if (victim && early)
 		arm(300000, &draw);
 	mt_init(argc, argv, MPI_THREAD_SINGLE,

@@ -5,6 +5,8 @@
  * its messages: it waits for somebody else, computes without a call to MPI,
  * or is stopped by a third process. Ranks work in threes: a sender, the slow
  * one, and a helper whose message the slow one waits for.
+ *
+ * Ranks: 3 8
  */
 #include "common.h"
 
@@ -17,8 +19,9 @@ static long percent = 100;
 
 static const struct mt_opt opts[] = {
 	{ "rounds", &rounds, "rounds of the whole list" },
-	{ "percent", &percent, "length of the bursts; vader and ofi_rxm hang "
-			       "with more than a few" },
+	{ "percent", &percent,
+	  "length of the bursts; vader and ofi_rxm hang "
+	  "with more than a few" },
 	{ 0 },
 };
 
@@ -33,9 +36,9 @@ static const MPI_Comm world = MPI_COMM_WORLD;
 
 /* This rank's three. */
 struct trio {
-	enum role role;		/* of this rank */
-	int rank[ROLES];	/* in the world */
-	pid_t slow_pid;		/* known to the helper */
+	enum role role;	 /* of this rank */
+	int rank[ROLES]; /* in the world */
+	pid_t slow_pid;	 /* known to the helper */
 };
 
 static void pause_us(long us)
@@ -142,9 +145,9 @@ static void helper_after(const struct trio *t, enum excuse why)
 
 /* @n messages of @len bytes to the slow one, nothing waited for. */
 struct burst {
-	long n;			/* messages */
-	size_t len;		/* bytes of each */
-	long round;		/* in the seeds */
+	long n;	    /* messages */
+	size_t len; /* bytes of each */
+	long round; /* in the seeds */
 };
 
 static uint64_t seed_of(const struct burst *b, int src, int dst, long i)
@@ -205,16 +208,14 @@ static void slow(const struct trio *t, const struct burst *b, enum excuse why)
 		MPI_Recv(buf, (int)b->len, MPI_BYTE, t->rank[SENDER],
 			 MPI_ANY_TAG, world, &st);
 		mt_status(&st, t->rank[SENDER], TAG_BURST, b->len);
-		mt_verify(buf, b->len,
-			  seed_of(b, t->rank[SENDER], mt_rank, i));
+		mt_verify(buf, b->len, seed_of(b, t->rank[SENDER], mt_rank, i));
 	}
 	slow_done(t);
 	mt_free(buf);
 }
 
 /* Hears from the sender that the burst is out, and tells the slow one. */
-static void helper(const struct trio *t, const struct burst *b,
-		   enum excuse why)
+static void helper(const struct trio *t, const struct burst *b, enum excuse why)
 {
 	char *buf = mt_alloc(b->len);
 
@@ -310,7 +311,9 @@ static void flicker(const struct trio *t, long n)
 static void one_round(const struct trio *t, long round)
 {
 	static const struct burst list[] = {
-		{ 64, 32768, 0 }, { 30000, 64, 0 }, { 8000, 4096, 0 },
+		{ 64, 32768, 0 },
+		{ 30000, 64, 0 },
+		{ 8000, 4096, 0 },
 		{ 100, 200000, 0 },
 	};
 
@@ -337,8 +340,7 @@ int main(int argc, char **argv)
 	sigaddset(&usr1, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &usr1, NULL);
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
-		"legal: a receiver that does not look (3 ranks or more)",
-		opts);
+		"legal: a receiver that does not look (3 ranks or more)", opts);
 	mt_check(mt_size >= ROLES, "needs 3 ranks");
 	mine = trio_open(&t);
 	for (long r = 0; mine && r < mt_rounds(rounds); r++)

@@ -25,19 +25,19 @@ enum { MAX_THREADS = 16, MAX_WORDS = 9000 };
 
 /* A thread of this rank. */
 struct worker {
-	pthread_t id;		/* joined by main */
-	int number;		/* the same on all ranks */
-	MPI_Comm own;		/* of this number only */
+	pthread_t id; /* joined by main */
+	int number;   /* the same on all ranks */
+	MPI_Comm own; /* of this number only */
 };
 
 /* One collective on one part. */
 struct call {
-	MPI_Comm comm;		/* the part */
-	int me, n;		/* rank and size there */
-	int root;		/* drawn */
-	int words;		/* 64-bit words per rank, drawn */
-	long id;		/* in the seeds */
-	uint64_t *in, *out;	/* n * words each */
+	MPI_Comm comm;	    /* the part */
+	int me, n;	    /* rank and size there */
+	int root;	    /* drawn */
+	int words;	    /* 64-bit words per rank, drawn */
+	long id;	    /* in the seeds */
+	uint64_t *in, *out; /* n * words each */
 };
 
 static void fill(const struct call *c, uint64_t *buf, int src, int dst)
@@ -58,16 +58,15 @@ static void check_sum(const struct call *c, int to)
 
 		for (int r = 0; r < to; r++)
 			sum += mt_word(mt_seed(r, 0, 1, c->id), (uint64_t)i);
-		mt_check(c->out[i] == sum, "call %ld: word %d of %d", c->id,
-			 i, c->words);
+		mt_check(c->out[i] == sum, "call %ld: word %d of %d", c->id, i,
+			 c->words);
 	}
 }
 
 static void told(const struct call *c, int blocks)
 {
 	if (blocks > 0 && c->words)
-		mt_moved(c->comm, 1, (uint64_t)blocks * 8 *
-				     (uint64_t)c->words);
+		mt_moved(c->comm, 1, (uint64_t)blocks * 8 * (uint64_t)c->words);
 }
 
 static void bcast(struct call *c)
@@ -82,8 +81,7 @@ static void bcast(struct call *c)
 static void allreduce(struct call *c)
 {
 	fill(c, c->in, c->me, 0);
-	MPI_Allreduce(c->in, c->out, c->words, MPI_UINT64_T, MPI_SUM,
-		      c->comm);
+	MPI_Allreduce(c->in, c->out, c->words, MPI_UINT64_T, MPI_SUM, c->comm);
 	check_sum(c, c->n);
 	told(c, c->n - 1);
 }
@@ -164,8 +162,8 @@ static void iallreduce(struct call *c)
 	int flag = 0;
 
 	fill(c, c->in, c->me, 0);
-	MPI_Iallreduce(c->in, c->out, c->words, MPI_UINT64_T, MPI_SUM,
-		       c->comm, &req[0]);
+	MPI_Iallreduce(c->in, c->out, c->words, MPI_UINT64_T, MPI_SUM, c->comm,
+		       &req[0]);
 	MPI_Ibarrier(c->comm, &req[1]);
 	while (!flag)
 		MPI_Testall(2, req, &flag, MPI_STATUSES_IGNORE);
@@ -240,5 +238,5 @@ int main(int argc, char **argv)
 		pthread_join(w[i].id, NULL);
 	for (int i = 0; i < nthreads; i++)
 		MPI_Comm_free(&w[i].own);
-	return mt_end("mixed");
+	return mt_end("mixed (case_P21)");
 }

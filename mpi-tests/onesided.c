@@ -19,12 +19,12 @@ static const MPI_Comm world = MPI_COMM_WORLD;
 
 /* A window with one block of @len bytes for every rank, and a copy's room. */
 struct area {
-	MPI_Win win;		/* of n * len bytes, unit 1 */
-	char *mem;		/* this rank's part */
-	char *out, *in;		/* n * len bytes, private */
-	size_t len;		/* bytes of a block */
-	bool allocated;		/* MPI_Win_allocate made mem */
-	long round;		/* in the seeds */
+	MPI_Win win;	/* of n * len bytes, unit 1 */
+	char *mem;	/* this rank's part */
+	char *out, *in; /* n * len bytes, private */
+	size_t len;	/* bytes of a block */
+	bool allocated; /* MPI_Win_allocate made mem */
+	long round;	/* in the seeds */
 };
 
 static char *block(const struct area *a, char *buf, int rank)
@@ -36,7 +36,8 @@ static void area_open(struct area *a, size_t len, bool allocated, long round)
 {
 	MPI_Aint bytes = (MPI_Aint)len * mt_size;
 
-	*a = (struct area){ .len = len, .allocated = allocated,
+	*a = (struct area){ .len = len,
+			    .allocated = allocated,
 			    .round = round };
 	a->out = mt_alloc((size_t)bytes);
 	a->in = mt_alloc((size_t)bytes);
@@ -208,8 +209,8 @@ enum { WORDS = 1000, ADDS = 10, TICKETS = 20 };
 
 /* A window of 64-bit words, unit 8. */
 struct numbers {
-	MPI_Win win;		/* of WORDS words */
-	int64_t *mem;		/* this rank's part, zero at first */
+	MPI_Win win;  /* of WORDS words */
+	int64_t *mem; /* this rank's part, zero at first */
 };
 
 static void numbers_open(struct numbers *n)
@@ -272,14 +273,13 @@ static void tickets(void)
 	numbers_open(&n);
 	MPI_Win_lock_all(0, n.win);
 	for (int i = 0; i < TICKETS; i++) {
-		MPI_Fetch_and_op(&one, &got, MPI_INT64_T, 0, 0, MPI_SUM,
-				 n.win);
+		MPI_Fetch_and_op(&one, &got, MPI_INT64_T, 0, 0, MPI_SUM, n.win);
 		MPI_Win_flush(0, n.win);
 		mt_check(got > last && got < (int64_t)TICKETS * mt_size,
 			 "ticket %ld after %ld", (long)got, (long)last);
 		last = got;
-		MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 1 + got, 1,
-			       MPI_INT64_T, MPI_SUM, n.win);
+		MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 1 + got, 1, MPI_INT64_T,
+			       MPI_SUM, n.win);
 		MPI_Win_flush(0, n.win);
 		mt_sent(mt_rank ? 2 : 0, mt_rank ? 16 : 0);
 	}

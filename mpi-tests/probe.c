@@ -15,8 +15,8 @@ static const struct mt_opt opts[] = {
 };
 
 enum {
-	PER_RANK = 20,		/* messages each rank sends to the collector */
-	SELF_TAG = PER_RANK,	/* of messages to oneself */
+	PER_RANK = 20,	     /* messages each rank sends to the collector */
+	SELF_TAG = PER_RANK, /* of messages to oneself */
 	MAX_LEN = 150000,
 };
 
@@ -26,8 +26,9 @@ static const MPI_Comm world = MPI_COMM_WORLD;
 
 static size_t len_of(int src, int tag, long round)
 {
-	static const size_t list[] = { 0, 5, 40, 41, 4096, 5000, 66000,
-				       MAX_LEN };
+	static const size_t list[] = {
+		0, 5, 40, 41, 4096, 5000, 66000, MAX_LEN
+	};
 
 	return list[mt_seed(src, 0, tag, round) % 8];
 }
@@ -111,8 +112,8 @@ static void collect_any(enum way how, long round)
 	for (int i = 0; i < PER_RANK * mt_size; i++) {
 		take_checked(how, MPI_ANY_SOURCE, MPI_ANY_TAG, round, &st);
 		mt_check(st.MPI_TAG == next[st.MPI_SOURCE],
-			 "rank %d: message %d came, expected %d",
-			 st.MPI_SOURCE, st.MPI_TAG, next[st.MPI_SOURCE]);
+			 "rank %d: message %d came, expected %d", st.MPI_SOURCE,
+			 st.MPI_TAG, next[st.MPI_SOURCE]);
 		next[st.MPI_SOURCE]++;
 	}
 }
@@ -277,10 +278,9 @@ static void one_round(long round)
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
-		"probe: all kinds of probe, nothing found twice or lost",
-		opts);
+		"probe: all kinds of probe, nothing found twice or lost", opts);
 	mt_check(mt_size <= 256, "at most 256 ranks");
 	for (long r = 0; r < mt_rounds(rounds); r++)
 		one_round(r);
-	return mt_end("probe");
+	return mt_end("probe (case_P16)");
 }

@@ -137,8 +137,7 @@ static void all_modes(long round)
 	for (int m = 0; m < MODES; m++)
 		for (int shift = 0; shift < mt_size; shift++)
 			for (size_t i = 0; i < 6; i++)
-				shift_once((enum mode)m, list[i], shift,
-					   round);
+				shift_once((enum mode)m, list[i], shift, round);
 }
 
 static void sendrecv(size_t len, int shift, long round)
@@ -196,9 +195,9 @@ static void persistent(size_t len, long round)
 
 		MPI_Recv_init(in + off, (int)len, MPI_BYTE, from, i, world,
 			      &req[i]);
-		(i & 1 ? MPI_Ssend_init : MPI_Send_init)(
-			out + off, (int)len, MPI_BYTE, to, i, world,
-			&req[PAIRS + i]);
+		(i & 1 ? MPI_Ssend_init : MPI_Send_init)(out + off, (int)len,
+							 MPI_BYTE, to, i, world,
+							 &req[PAIRS + i]);
 	}
 	for (int i = 0; i < RESTARTS; i++)
 		restart_once(req, in, out, len, round * RESTARTS + i);
@@ -226,10 +225,10 @@ enum wait_way {
 
 /* A window of receives, and what has completed of it. */
 struct window {
-	MPI_Request req[WINDOW];	/* receives, tag = place */
-	MPI_Status st[WINDOW];		/* of those done, by place */
-	bool done[WINDOW];		/* seen complete */
-	int left;			/* not complete yet */
+	MPI_Request req[WINDOW]; /* receives, tag = place */
+	MPI_Status st[WINDOW];	 /* of those done, by place */
+	bool done[WINDOW];	 /* seen complete */
+	int left;		 /* not complete yet */
 };
 
 static void window_done(struct window *w, int i, const MPI_Status *st)
@@ -371,8 +370,8 @@ static void order_sends(int to, long round)
 		MPI_Request req;
 
 		mt_fill(out, len, mt_seed(mt_rank, to, i, round));
-		(i % 5 ? MPI_Isend : MPI_Issend)(out, (int)len, MPI_BYTE, to,
-						 5, world, &req);
+		(i % 5 ? MPI_Isend : MPI_Issend)(out, (int)len, MPI_BYTE, to, 5,
+						 world, &req);
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
 		mt_sent(1, len);
 		mt_free(out);
@@ -507,8 +506,10 @@ static void truncated(size_t len, size_t room, long round)
 	ret = MPI_Recv(in, (int)room, MPI_BYTE, from, 12, world, &st);
 	MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
 	MPI_Error_class(ret, &class);
-	mt_check(class == MPI_ERR_TRUNCATE, "a receive of %zu bytes took %zu "
-		 "bytes with error class %d", room, len, class);
+	mt_check(class == MPI_ERR_TRUNCATE,
+		 "a receive of %zu bytes took %zu "
+		 "bytes with error class %d",
+		 room, len, class);
 	MPI_Wait(&req, MPI_STATUS_IGNORE);
 	mt_sent(1, len);
 	mt_free(in);

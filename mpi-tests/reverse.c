@@ -17,8 +17,8 @@ static const struct mt_opt opts[] = {
 };
 
 enum {
-	BUFFERS = 32,		/* a send buffer is used by several sends */
-	GROWTH_KB = 400 << 10,	/* bound for one process */
+	BUFFERS = 32,	       /* a send buffer is used by several sends */
+	GROWTH_KB = 400 << 10, /* bound for one process */
 };
 
 /* Resident memory of this process now, shared memory included. */
@@ -77,8 +77,8 @@ static void recv_burst(int from, long n, size_t len, long round)
 			bounded(base, "receiver, all unexpected,");
 		else
 			mt_verify(buf, len,
-				  mt_seed(from, (int)(tag % BUFFERS),
-					  (long)len, round));
+				  mt_seed(from, (int)(tag % BUFFERS), (long)len,
+					  round));
 	}
 	bounded(base, "receiver, at the end,");
 	mt_free(buf);
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		burst(20000, 8, r);
 		burst(2000, 512, r);
 		burst(500, 100 << 10, r);
-		burst(4000 / mt_size, 1 << 20, r);
+		burst(1200 / mt_size, 1 << 20, r);
 	}
 	return mt_end("reverse");
 }

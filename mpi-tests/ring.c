@@ -3,6 +3,8 @@
 /*
  * A token goes round the ring of all ranks; every rank checks each byte of
  * what it got from its left neighbour and sends its own pattern to the right.
+ *
+ * Ranks: 2 3 4 5 8
  */
 #include "common.h"
 
@@ -66,7 +68,7 @@ static void run(size_t len)
 
 int main(int argc, char **argv)
 {
-	static const size_t list[] = { 0,    1,	   8,	   40,	   41,	1024,
+	static const size_t list[] = { 0,    1,	   8,	  40,	  41,	  1024,
 				       4097, 8192, 65536, 262145, 1048576 };
 
 	mt_init(argc, argv, MPI_THREAD_SINGLE,

@@ -92,8 +92,8 @@ static void maybe(long len)
 
 static void the_list(void)
 {
-	static const long odd[] = { 24, 39, 40, 41, 47, 48, 49, 56, 57,
-				    19145880, 19145881, 50000001 };
+	static const long odd[] = { 24, 39, 40, 41,	  47,	    48,
+				    49, 56, 57, 19145880, 19145881, 50000001 };
 
 	for (long p = 1; p <= 64l << 20; p *= 2)
 		for (long d = -1; d <= 1; d++)
@@ -107,12 +107,11 @@ static void the_list(void)
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, MPI_THREAD_SINGLE,
-		"sizes: 0 bytes to 64 MiB, both ways (2 ranks or more)",
-		opts);
+		"sizes: 0 bytes to 64 MiB, both ways (2 ranks or more)", opts);
 	mt_check(mt_size > 1, "needs 2 ranks");
 	if (!step)
 		the_list();
 	for (long len = from_size; step && len <= to_size; len += step)
 		one_size((size_t)len);
-	return mt_end("sizes");
+	return mt_end("sizes (case_P1)");
 }

@@ -92,8 +92,8 @@ static void merged_window(MPI_Comm whole, size_t len)
 		char *p = out + (size_t)r * len;
 
 		mt_fill(p, len, mt_seed(me, r, 21, 0));
-		MPI_Put(p, (int)len, MPI_BYTE, r, (MPI_Aint)len * me,
-			(int)len, MPI_BYTE, win);
+		MPI_Put(p, (int)len, MPI_BYTE, r, (MPI_Aint)len * me, (int)len,
+			MPI_BYTE, win);
 	}
 	MPI_Win_fence(0, win);
 	for (int r = 0; r < n; r++)
@@ -153,5 +153,5 @@ int main(int argc, char **argv)
 	}
 	for (long r = 0; r < mt_rounds(rounds); r++)
 		together(spawn(), 0);
-	return mt_end("spawn");
+	return mt_end("spawn (case_P18)");
 }

@@ -18,10 +18,10 @@ static const struct mt_opt opts[] = {
 
 /* One storm of this rank. */
 struct storm {
-	long n;			/* messages each way, all peers together */
-	MPI_Request *req;	/* 2 n: receives, then sends */
-	char *in, *out;		/* n slots each */
-	long round;		/* number of the storm */
+	long n;		  /* messages each way, all peers together */
+	MPI_Request *req; /* 2 n: receives, then sends */
+	char *in, *out;	  /* n slots each */
+	long round;	  /* number of the storm */
 };
 
 enum { SLOT = 8192 };
@@ -39,8 +39,9 @@ static int tag_of(long i)
 
 static size_t len_of(int src, int dst, int tag, long round)
 {
-	static const size_t list[] = { 0, 1, 8, 8, 33, 41, 100, 600, 4097,
-				       SLOT };
+	static const size_t list[] = {
+		0, 1, 8, 8, 33, 41, 100, 600, 4097, SLOT
+	};
 
 	return list[mt_seed(src, dst, tag, round) % 10];
 }

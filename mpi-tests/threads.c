@@ -17,8 +17,9 @@ static long part = -1;
 static const struct mt_opt opts[] = {
 	{ "rounds", &rounds, "rounds of each thread" },
 	{ "threads", &nthreads, "threads per rank, at most 16" },
-	{ "part", &part, "0 nonblocking, 1 blocking, 2 own probes, "
-			 "3 probes of any, 4 Comm_dup, -1 all" },
+	{ "part", &part,
+	  "0 nonblocking, 1 blocking, 2 own probes, "
+	  "3 probes of any, 4 Comm_dup, -1 all" },
 	{ 0 },
 };
 
@@ -30,7 +31,7 @@ struct worker {
 	int number;		/* the same number talks on all ranks */
 	MPI_Comm own;		/* used by this number only */
 	MPI_Comm shared;	/* used by all numbers */
-	pthread_barrier_t *all;	/* all threads of this rank */
+	pthread_barrier_t *all; /* all threads of this rank */
 };
 
 static size_t len_of(int number, int i, long round)
@@ -86,9 +87,9 @@ static void exchange(struct worker *w, MPI_Comm comm, int shift, long round)
 	send_window(w, comm, out, req + WINDOW, to, round);
 	test_all(req, 2 * WINDOW);
 	for (int i = 0; i < WINDOW; i++)
-		mt_verify(in + (size_t)i * LEN, len_of(w->number, i, round),
-			  mt_seed(from, mt_rank, w->number * WINDOW + i,
-				  round));
+		mt_verify(
+			in + (size_t)i * LEN, len_of(w->number, i, round),
+			mt_seed(from, mt_rank, w->number * WINDOW + i, round));
 	free(in);
 	free(out);
 }
@@ -168,8 +169,8 @@ static void take_one(struct worker *w, char *in, long round, bool poll)
 	if (!poll)
 		MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->shared, &msg, &st);
 	while (poll && !flag)
-		MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->shared, &flag,
-			    &msg, &st);
+		MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->shared, &flag, &msg,
+			    &st);
 	MPI_Get_count(&st, MPI_BYTE, &len);
 	mt_check(len <= BIG, "length %d", len);
 	MPI_Mrecv(in, len, MPI_BYTE, &msg, &st);
@@ -266,7 +267,8 @@ static void run_threads(void)
 	MPI_Comm_dup(MPI_COMM_WORLD, &shared);
 	pthread_barrier_init(&all, NULL, (unsigned int)nthreads);
 	for (int i = 0; i < nthreads; i++) {
-		w[i] = (struct worker){ .number = i, .shared = shared,
+		w[i] = (struct worker){ .number = i,
+					.shared = shared,
 					.all = &all };
 		MPI_Comm_dup(MPI_COMM_WORLD, &w[i].own);
 	}
@@ -288,5 +290,5 @@ int main(int argc, char **argv)
 	mt_check(nthreads > 0 && nthreads <= MAX_THREADS && mt_size <= 256,
 		 "1 to %d threads, at most 256 ranks", MAX_THREADS);
 	run_threads();
-	return mt_end("threads");
+	return mt_end("threads (case_P19)");
 }

@@ -51,6 +51,11 @@ FABRIC_TESTS += \
 	tests/trunc \
 	tests/wait
 
+QUICK_TESTS += \
+	tests/getinfo \
+	tests/msg \
+	tests/tagged
+
 # kill_mpi starts MPI programs, and skips where they are not built.
 SCRIPT_TESTS += tests/kill_mpi
 EXTRA_DIST += tests/kill_mpi
