@@ -28,16 +28,16 @@
 #include "shm/log.h"
 
 enum {
-	LOOK_MS = 1,	/* while the application polls by itself */
-	IDLE_MS = 200,	/* longest sleep */
+	LOOK_MS = 1,   /* while the application polls by itself */
+	IDLE_MS = 200, /* longest sleep */
 };
 
 struct shrimp_agent {
-	pthread_t thread;		/* the thread */
-	struct shrimp_domain *domain;	/* whose */
-	rnic_a32 stop;			/* 1: end */
-	int epfd;			/* kick and endpoints */
-	int kick;			/* eventfd */
+	pthread_t thread;	      /* the thread */
+	struct shrimp_domain *domain; /* whose */
+	rnic_a32 stop;		      /* 1: end */
+	int epfd;		      /* kick and endpoints */
+	int kick;		      /* eventfd */
 };
 
 /* Polls that the application made since the last look: a moving number. */
@@ -46,7 +46,7 @@ static uint64_t app_polls(struct shrimp_domain *d)
 	struct shrimp_ep *ep;
 	uint64_t n = 0;
 
-	cds_list_for_each_entry(ep, &d->eps, in_dom)
+	cds_list_for_each_entry (ep, &d->eps, in_dom)
 		/* relaxed: a hint */
 		n += rnic_load32_relaxed(&ep->app_polls);
 	return n;
@@ -58,7 +58,7 @@ static bool turn(struct shrimp_agent *a)
 	struct shrimp_ep *ep;
 	bool sleep = true;
 
-	cds_list_for_each_entry(ep, &a->domain->eps, in_dom) {
+	cds_list_for_each_entry (ep, &a->domain->eps, in_dom) {
 		shrimp_ep_progress_agent(ep);
 		sleep = shrimp_ep_arm(ep) && sleep;
 	}
@@ -177,8 +177,8 @@ int shrimp_agent_watch(struct shrimp_domain *d, int fd)
 
 	if (!d->agent)
 		return 0;
-	return epoll_ctl(d->agent->epfd, EPOLL_CTL_ADD, fd, &ev) ? -FI_ENOMEM :
-								  0;
+	return epoll_ctl(d->agent->epfd, EPOLL_CTL_ADD, fd, &ev) ? -FI_ENOMEM
+								 : 0;
 }
 
 void shrimp_agent_stop(struct shrimp_domain *d)

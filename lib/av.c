@@ -132,17 +132,19 @@ static int insert_one(struct shrimp_av *av, const struct rnic_addr *addr,
 /* What the EQ learns of an asynchronous insert. */
 static void report(struct shrimp_av *av, uint64_t good, void *context)
 {
-	struct fi_eq_entry e = { .fid = &av->fid.fid, .context = context,
+	struct fi_eq_entry e = { .fid = &av->fid.fid,
+				 .context = context,
 				 .data = good };
 
 	shrimp_eq_post(av->eq, FI_AV_COMPLETE, &e, sizeof(e));
 }
 
-static void report_error(struct shrimp_av *av, size_t i, int err,
-			 void *context)
+static void report_error(struct shrimp_av *av, size_t i, int err, void *context)
 {
-	struct fi_eq_err_entry e = { .fid = &av->fid.fid, .context = context,
-				     .data = i, .err = err,
+	struct fi_eq_err_entry e = { .fid = &av->fid.fid,
+				     .context = context,
+				     .data = i,
+				     .err = err,
 				     .prov_errno = err };
 
 	shrimp_eq_post_err(av->eq, &e);
@@ -181,8 +183,8 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count,
 }
 
 static int av_insertsvc(struct fid_av *fid, const char *node,
-			const char *service, fi_addr_t *fi_addr,
-			uint64_t flags, void *context)
+			const char *service, fi_addr_t *fi_addr, uint64_t flags,
+			void *context)
 {
 	struct rnic_addr a;
 	int ret = shrimp_service_addr(node, service, &a);

@@ -20,27 +20,27 @@ struct shrimp_eq;
 struct shrimp_peer;
 
 enum {
-	SHRIMP_AV_CHUNK = 1024,		/* entries of a chunk */
-	SHRIMP_AV_CHUNKS = 4096,	/* chunks, at most */
+	SHRIMP_AV_CHUNK = 1024,	 /* entries of a chunk */
+	SHRIMP_AV_CHUNKS = 4096, /* chunks, at most */
 };
 
 struct shrimp_av {
-	struct fid_av fid;		/* first: what clients hold */
-	struct shrimp_domain *domain;	/* parent, referenced */
-	enum fi_av_type type;		/* as opened; makes no difference */
-	rnic_a32 gen;			/* moves with each change */
-	rnic_a32 refs;			/* bound endpoints */
-	struct shrimp_eq *eq;		/* bound, or NULL */
-	bool async;			/* FI_EVENT: completions on the EQ */
-	pthread_mutex_t lock;		/* protects what follows */
+	struct fid_av fid;		   /* first: what clients hold */
+	struct shrimp_domain *domain;	   /* parent, referenced */
+	enum fi_av_type type;		   /* as opened; makes no difference */
+	rnic_a32 gen;			   /* moves with each change */
+	rnic_a32 refs;			   /* bound endpoints */
+	struct shrimp_eq *eq;		   /* bound, or NULL */
+	bool async;			   /* FI_EVENT: completions on the EQ */
+	pthread_mutex_t lock;		   /* protects what follows */
 	rnic_aptr chunk[SHRIMP_AV_CHUNKS]; /* entries: peers, by fi_addr */
-	rnic_aptr rev[SHRIMP_AV_CHUNKS]; /* fi_addr + 1, by peer number */
-	uint64_t end;			/* highest index used + 1 */
-	uint64_t *gaps;			/* removed indices, last first out */
-	size_t ngaps;			/* how many */
-	size_t gaps_room;		/* entries allocated */
-	struct shrimp_ep **eps;		/* bound endpoints */
-	size_t neps;			/* how many */
+	rnic_aptr rev[SHRIMP_AV_CHUNKS];   /* fi_addr + 1, by peer number */
+	uint64_t end;			   /* highest index used + 1 */
+	uint64_t *gaps;			   /* removed indices, last first out */
+	size_t ngaps;			   /* how many */
+	size_t gaps_room;		   /* entries allocated */
+	struct shrimp_ep **eps;		   /* bound endpoints */
+	size_t neps;			   /* how many */
 };
 
 /* fi_av_open(3). 0, -FI_EINVAL, -FI_ENOSYS (shared vectors), -FI_ENOMEM. */

@@ -25,7 +25,7 @@ struct shrimp_cntr {
 	rnic_a64 polled;		/* sum at the last fi_poll() */
 	rnic_a64 seen;			/* sum at the last read or wait */
 	struct shrimp_polled eps;	/* bound endpoints */
-	struct shrimp_wait_member wait;	/* wait object */
+	struct shrimp_wait_member wait; /* wait object */
 };
 
 /* fi_cntr_open(3). 0, -FI_EINVAL, -FI_ENOSYS, -FI_ENOMEM, -FI_EMFILE. */

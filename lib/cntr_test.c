@@ -118,8 +118,8 @@ static void cntr_wait_ignores_old_errors(void **state)
 }
 
 struct later {
-	struct shrimp_cntr *c;	/* which */
-	bool err;		/* count an error */
+	struct shrimp_cntr *c; /* which */
+	bool err;	       /* count an error */
 };
 
 static void *count_later(void *arg)
@@ -201,8 +201,8 @@ static void cntr_poll_tells_changes(void **state)
 static void cntr_open_refuses(void **state)
 {
 	static const struct {
-		struct fi_cntr_attr attr;	/* that is wrong */
-		int error;			/* what it gives */
+		struct fi_cntr_attr attr; /* that is wrong */
+		int error;		  /* what it gives */
 	} bad[] = {
 		{ { .events = 99 }, -FI_EINVAL },
 		{ { .flags = FI_PEER }, -FI_EINVAL },
@@ -215,9 +215,8 @@ static void cntr_open_refuses(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct fi_cntr_attr attr = bad[i].attr;
 
-		assert_int_equal(
-			shrimp_cntr_open(&domain.fid, &attr, &c, NULL),
-			bad[i].error);
+		assert_int_equal(shrimp_cntr_open(&domain.fid, &attr, &c, NULL),
+				 bad[i].error);
 	}
 	assert_int_equal(rnic_load32_acquire(&domain.refs), 0);
 	assert_int_equal(shrimp_cntr_open(&domain.fid, NULL, &c, NULL), 0);
@@ -266,9 +265,9 @@ static void *adder(void *arg)
 }
 
 struct goal {
-	struct shrimp_cntr *c;	/* which */
-	uint64_t step;		/* waits for each multiple of it */
-	int ret;		/* first error */
+	struct shrimp_cntr *c; /* which */
+	uint64_t step;	       /* waits for each multiple of it */
+	int ret;	       /* first error */
 };
 
 static void *waiter(void *arg)

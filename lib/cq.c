@@ -19,7 +19,7 @@
 #include "lib/tx.h"
 #include "shm/log.h"
 
-enum { FIRST_SLOTS = 256 };	/* the ring doubles from here */
+enum { FIRST_SLOTS = 256 }; /* the ring doubles from here */
 
 /* ---- the ring ---- */
 
@@ -49,8 +49,10 @@ static void push(struct shrimp_cq *cq, const struct shrimp_cq_slot *s)
 	n = rnic_load32_relaxed(&cq->queued);
 	if (n == cq->size && grow(cq, n)) {
 		if (!cq->overrun)
-			rnic_log(RNIC_LOG_WARN, "completion queue overrun: no "
-				 "memory for %u entries", 2 * n);
+			rnic_log(RNIC_LOG_WARN,
+				 "completion queue overrun: no "
+				 "memory for %u entries",
+				 2 * n);
 		cq->overrun = true;
 		free(s->err);
 	} else {
@@ -122,9 +124,9 @@ static ssize_t pop(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 	}
 	rnic_store32_relaxed(&cq->queued, n);
 	if (!got)
-		got = n && cq->ring[cq->head % cq->size].err ? -FI_EAVAIL :
-		      cq->overrun			      ? -FI_EOVERRUN :
-								-FI_EAGAIN;
+		got = n && cq->ring[cq->head % cq->size].err ? -FI_EAVAIL
+		      : cq->overrun			     ? -FI_EOVERRUN
+							     : -FI_EAGAIN;
 	rnic_spin_unlock(&cq->ring_lock);
 	return got;
 }
@@ -139,8 +141,8 @@ static ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 		if (sink->count)
 			return (ssize_t)sink->count;
 		if (!rnic_load32_relaxed(&cq->queued) && !cq->overrun)
-			return cq->domain->inherited ? -FI_EOPBADSTATE :
-						       -FI_EAGAIN;
+			return cq->domain->inherited ? -FI_EOPBADSTATE
+						     : -FI_EAGAIN;
 	}
 	return pop(cq, sink);
 }
@@ -149,8 +151,9 @@ static inline ssize_t read_any(struct fid_cq *fid, void *buf, size_t count,
 			       fi_addr_t *src)
 {
 	struct shrimp_cq *cq = (struct shrimp_cq *)fid;
-	struct shrimp_cq_sink sink = { .cq = cq, .next = buf, .src = src,
-				       .room = buf ? count : 0 };
+	struct shrimp_cq_sink sink = {
+		.cq = cq, .next = buf, .src = src, .room = buf ? count : 0
+	};
 	ssize_t ret;
 
 	rnic_spin_lock(&cq->eps.lock);

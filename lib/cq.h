@@ -25,7 +25,7 @@ struct shrimp_domain;
 /* A completion, whatever the format of its queue. */
 struct shrimp_comp {
 	void *context;	/* op_context */
-	uint64_t flags;	/* FI_SEND and so on */
+	uint64_t flags; /* FI_SEND and so on */
 	size_t len;	/* bytes received */
 	void *buf;	/* where, for FI_MULTI_RECV */
 	uint64_t data;	/* remote CQ data */
@@ -35,27 +35,27 @@ struct shrimp_comp {
 
 /* A completion in error. */
 struct shrimp_comp_err {
-	struct shrimp_comp c;		/* as above */
-	size_t olen;			/* bytes that did not fit */
-	int err;			/* FI_ code, positive */
-	int prov_errno;			/* for fi_cq_strerror() */
-	uint8_t err_data[64];		/* says more */
-	size_t err_data_size;		/* bytes of it */
+	struct shrimp_comp c; /* as above */
+	size_t olen;	      /* bytes that did not fit */
+	int err;	      /* FI_ code, positive */
+	int prov_errno;	      /* for fi_cq_strerror() */
+	uint8_t err_data[64]; /* says more */
+	size_t err_data_size; /* bytes of it */
 };
 
 /* An entry of the ring: err is malloc'ed, NULL on success. */
 struct shrimp_cq_slot {
-	struct shrimp_comp c;		/* of a success */
-	struct shrimp_comp_err *err;	/* of an error */
+	struct shrimp_comp c;	     /* of a success */
+	struct shrimp_comp_err *err; /* of an error */
 };
 
 /* The array of a fi_cq_read() under way. */
 struct shrimp_cq_sink {
-	struct shrimp_cq *cq;	/* of this queue */
-	char *next;		/* where the next entry goes */
-	fi_addr_t *src;		/* where the next source goes, or NULL */
-	size_t room;		/* entries left */
-	size_t count;		/* entries written */
+	struct shrimp_cq *cq; /* of this queue */
+	char *next;	      /* where the next entry goes */
+	fi_addr_t *src;	      /* where the next source goes, or NULL */
+	size_t room;	      /* entries left */
+	size_t count;	      /* entries written */
 };
 
 struct shrimp_cq {
@@ -70,7 +70,7 @@ struct shrimp_cq {
 	struct shrimp_cq_slot *ring;	/* size slots */
 	uint32_t size;			/* power of two */
 	uint32_t head;			/* free running: next to read */
-	struct shrimp_wait_member wait;	/* wait object */
+	struct shrimp_wait_member wait; /* wait object */
 	struct shrimp_comp_err last;	/* what fi_cq_readerr() points to */
 	bool overrun;			/* an entry was lost: no memory */
 	bool threshold;			/* FI_CQ_COND_THRESHOLD */
@@ -94,8 +94,7 @@ void shrimp_cq_detach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep);
 void shrimp_cq_queue(struct shrimp_cq *cq, const struct shrimp_comp *c);
 
 /* Queues an error; likewise. */
-void shrimp_cq_write_err(struct shrimp_cq *cq,
-			 const struct shrimp_comp_err *e);
+void shrimp_cq_write_err(struct shrimp_cq *cq, const struct shrimp_comp_err *e);
 
 /* Writes @c as an entry of @cq's format at @to. */
 void shrimp_cq_format(const struct shrimp_cq *cq, void *to,

@@ -24,8 +24,7 @@
 enum { MANY = 5000, FOR_EVER_MS = 20000 };
 
 static struct shrimp_settings set = { .spin = 10 };
-static struct shrimp_domain domain = { .set = &set,
-				       .api = FI_VERSION(1, 17) };
+static struct shrimp_domain domain = { .set = &set, .api = FI_VERSION(1, 17) };
 
 static struct shrimp_cq *cq_open(enum fi_cq_format format,
 				 enum fi_wait_obj wait)
@@ -67,8 +66,10 @@ static void write_one(struct shrimp_cq *cq, uintptr_t i)
 
 static void write_err(struct shrimp_cq *cq, uintptr_t i, size_t data)
 {
-	struct shrimp_comp_err e = { .c = comp(i), .olen = 77,
-				     .err = FI_ETRUNC, .prov_errno = FI_EIO,
+	struct shrimp_comp_err e = { .c = comp(i),
+				     .olen = 77,
+				     .err = FI_ETRUNC,
+				     .prov_errno = FI_EIO,
 				     .err_data_size = data };
 
 	memset(e.err_data, 0x5a, data);
@@ -90,8 +91,8 @@ static void check_tagged(const struct fi_cq_tagged_entry *e, uintptr_t i)
 /* ---- formats ---- */
 
 static const struct format {
-	enum fi_cq_format format;	/* as opened */
-	size_t size;			/* bytes of an entry */
+	enum fi_cq_format format; /* as opened */
+	size_t size;		  /* bytes of an entry */
 } formats[] = {
 	{ FI_CQ_FORMAT_UNSPEC, sizeof(struct fi_cq_entry) },
 	{ FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
@@ -121,8 +122,7 @@ static void cq_formats_from_the_ring(void **state)
 
 	(void)state;
 	for (int f = 0; f < FORMATS; f++) {
-		struct shrimp_cq *cq = cq_open(formats[f].format,
-					       FI_WAIT_NONE);
+		struct shrimp_cq *cq = cq_open(formats[f].format, FI_WAIT_NONE);
 
 		for (uintptr_t i = 0; i < 3; i++)
 			write_one(cq, i);
@@ -143,10 +143,10 @@ static void cq_formats_into_the_sink(void **state)
 
 	(void)state;
 	for (int f = 0; f < FORMATS; f++) {
-		struct shrimp_cq *cq = cq_open(formats[f].format,
-					       FI_WAIT_NONE);
-		struct shrimp_cq_sink sink = { .cq = cq, .next = buf,
-					       .src = src, .room = 3 };
+		struct shrimp_cq *cq = cq_open(formats[f].format, FI_WAIT_NONE);
+		struct shrimp_cq_sink sink = {
+			.cq = cq, .next = buf, .src = src, .room = 3
+		};
 
 		buf[3 * formats[f].size] = 'x';
 		for (uintptr_t i = 0; i < 3; i++) {
@@ -170,8 +170,7 @@ static void cq_sink_only_when_it_keeps_the_order(void **state)
 	struct shrimp_cq *cq = cq_open(FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE);
 	struct shrimp_cq *other = cq_open(FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE);
 	struct fi_cq_tagged_entry e[4];
-	struct shrimp_cq_sink sink = { .cq = cq, .next = (char *)e,
-				       .room = 1 };
+	struct shrimp_cq_sink sink = { .cq = cq, .next = (char *)e, .room = 1 };
 	struct shrimp_comp c = comp(0);
 
 	(void)state;
@@ -337,8 +336,8 @@ static void cq_strerror_fills_the_buffer(void **state)
 /* ---- waiting ---- */
 
 struct later {
-	struct shrimp_cq *cq;	/* to which */
-	int what;		/* 0: an entry, 1: an error, 2: a signal */
+	struct shrimp_cq *cq; /* to which */
+	int what;	      /* 0: an entry, 1: an error, 2: a signal */
 };
 
 static void *act_later(void *arg)
@@ -462,7 +461,7 @@ static void cq_trywait_takes_a_signal_once(void **state)
 static void cq_open_refuses(void **state)
 {
 	static const struct {
-		struct fi_cq_attr attr;	/* that is wrong */
+		struct fi_cq_attr attr; /* that is wrong */
 		int error;		/* what it gives */
 	} bad[] = {
 		{ { .format = 99 }, -FI_EINVAL },
@@ -527,10 +526,10 @@ static void cq_busy_while_attached(void **state)
 enum { WRITERS = 2, READERS = 2, EACH = 20000 };
 
 struct crowd {
-	struct shrimp_cq *cq;		/* everybody's */
-	rnic_a32 next;			/* numbers writers */
-	rnic_a32 got;			/* entries read by all */
-	unsigned char *seen;		/* times each entry was read */
+	struct shrimp_cq *cq; /* everybody's */
+	rnic_a32 next;	      /* numbers writers */
+	rnic_a32 got;	      /* entries read by all */
+	unsigned char *seen;  /* times each entry was read */
 };
 
 static void *writer(void *arg)
@@ -574,7 +573,8 @@ static void cq_threads(void **state)
 	for (int i = 0; i < WRITERS + READERS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL,
 						i < WRITERS ? writer : reader,
-						&c), 0);
+						&c),
+				 0);
 	for (int i = 0; i < WRITERS + READERS; i++)
 		assert_int_equal(pthread_join(t[i], NULL), 0);
 	for (int i = 0; i < WRITERS * EACH; i++)
@@ -607,8 +607,8 @@ static void cq_two_sleepers(void **state)
 		void *ret;
 
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(pthread_create(&t[i], NULL, sread_one,
-							cq), 0);
+			assert_int_equal(
+				pthread_create(&t[i], NULL, sread_one, cq), 0);
 		if (round % 2)
 			usleep(200);
 		write_one(cq, 0);

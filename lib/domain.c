@@ -31,7 +31,7 @@ void shrimp_domain_each(void (*fn)(struct shrimp_domain *, void *), void *arg)
 	struct shrimp_domain *d;
 
 	pthread_mutex_lock(&process_lock);
-	cds_list_for_each_entry(d, &domains, in_process)
+	cds_list_for_each_entry (d, &domains, in_process)
 		fn(d, arg);
 	pthread_mutex_unlock(&process_lock);
 }
@@ -113,8 +113,7 @@ static int no_query_atomic(struct fid_domain *d, enum fi_datatype datatype,
 	return -FI_ENOSYS;
 }
 
-static int no_query_collective(struct fid_domain *d,
-			       enum fi_collective_op coll,
+static int no_query_collective(struct fid_domain *d, enum fi_collective_op coll,
 			       struct fi_collective_attr *attr, uint64_t flags)
 {
 	(void)d, (void)coll, (void)attr, (void)flags;

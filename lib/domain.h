@@ -20,21 +20,21 @@ struct shrimp_fabric;
 struct shrimp_agent;
 
 struct shrimp_domain {
-	struct fid_domain fid;			/* first: what clients hold */
-	struct shrimp_fabric *fabric;		/* parent, referenced */
-	const struct shrimp_settings *set;	/* the fabric's settings */
-	struct rnic_device dev;			/* the device */
-	struct shrimp_peers peers;		/* every address ever named */
-	rnic_a32 refs;				/* live children */
-	uint32_t api;				/* API version of the info */
-	enum fi_progress progress;		/* data progress asked for */
-	bool inherited;				/* we are a fork's child */
-	uint64_t caps;				/* of the info, for checks */
-	struct fi_shrimp_stats closed;		/* of closed endpoints */
-	struct shrimp_agent *agent;		/* service thread or NULL */
-	pthread_mutex_t lock;			/* eps, agent; outermost */
-	struct cds_list_head eps;		/* endpoints, by shrimp_ep.in_dom */
-	struct cds_list_head in_process;	/* in the list of all domains */
+	struct fid_domain fid;		   /* first: what clients hold */
+	struct shrimp_fabric *fabric;	   /* parent, referenced */
+	const struct shrimp_settings *set; /* the fabric's settings */
+	struct rnic_device dev;		   /* the device */
+	struct shrimp_peers peers;	   /* every address ever named */
+	rnic_a32 refs;			   /* live children */
+	uint32_t api;			   /* API version of the info */
+	enum fi_progress progress;	   /* data progress asked for */
+	bool inherited;			   /* we are a fork's child */
+	uint64_t caps;			   /* of the info, for checks */
+	struct fi_shrimp_stats closed;	   /* of closed endpoints */
+	struct shrimp_agent *agent;	   /* service thread or NULL */
+	pthread_mutex_t lock;		   /* eps, agent; outermost */
+	struct cds_list_head eps;	   /* endpoints, by shrimp_ep.in_dom */
+	struct cds_list_head in_process;   /* in the list of all domains */
 };
 
 /*

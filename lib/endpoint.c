@@ -37,8 +37,8 @@
 #include "shm/proc.h"
 
 enum {
-	MIN_MULTI = 64,		/* FI_OPT_MIN_MULTI_RECV unless set */
-	LINGER_NAP_NS = 50000,	/* between looks while a close lingers */
+	MIN_MULTI = 64,	       /* FI_OPT_MIN_MULTI_RECV unless set */
+	LINGER_NAP_NS = 50000, /* between looks while a close lingers */
 };
 
 /* ---- waiting ---- */
@@ -47,8 +47,9 @@ static int add_fd(const struct shrimp_ep *ep, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	return fd < 0 || !epoll_ctl(ep->epfd, EPOLL_CTL_ADD, fd, &ev) ?
-		       0 : -FI_ENOMEM;
+	return fd < 0 || !epoll_ctl(ep->epfd, EPOLL_CTL_ADD, fd, &ev)
+		       ? 0
+		       : -FI_ENOMEM;
 }
 
 /* The epoll set over everything that may end a sleep, made when needed. */
@@ -122,8 +123,8 @@ static int bind_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
 
 	if (!flags || c->domain != ep->domain ||
 	    ep->ncntrs == SHRIMP_CNTRS_MAX ||
-	    flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE |
-		      FI_REMOTE_READ | FI_REMOTE_WRITE) ||
+	    flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+		      FI_REMOTE_WRITE) ||
 	    (flags & FI_SEND && ep->tx_cntr) ||
 	    (flags & FI_RECV && ep->rx_cntr))
 		return -FI_EINVAL;

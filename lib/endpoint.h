@@ -31,84 +31,84 @@ struct shrimp_rx_lane;
 struct shrimp_tx_peer;
 
 enum {
-	SHRIMP_IOV_MAX = 16,		/* iov entries of a message */
-	SHRIMP_CNTRS_MAX = 6,		/* one per kind of event */
-	SHRIMP_QUEUE_MAX = 100000,	/* queued sends before -FI_EAGAIN */
+	SHRIMP_IOV_MAX = 16,	   /* iov entries of a message */
+	SHRIMP_CNTRS_MAX = 6,	   /* one per kind of event */
+	SHRIMP_QUEUE_MAX = 100000, /* queued sends before -FI_EAGAIN */
 };
 
 struct shrimp_ep {
-	struct fid_ep fid;		/* first: what clients hold */
-	struct rnic_spin lock;		/* protects all of this */
-	bool ready;			/* enabled, and not inherited by fork */
-	bool directed;			/* src_addr counts */
-	bool tx_selective;		/* completions only on request */
-	bool rx_selective;		/* likewise for receives */
-	bool armed;			/* about to sleep, or asleep */
-	struct shrimp_cq_sink *sink;	/* fi_cq_read's array, or NULL */
+	struct fid_ep fid;	     /* first: what clients hold */
+	struct rnic_spin lock;	     /* protects all of this */
+	bool ready;		     /* enabled, and not inherited by fork */
+	bool directed;		     /* src_addr counts */
+	bool tx_selective;	     /* completions only on request */
+	bool rx_selective;	     /* likewise for receives */
+	bool armed;		     /* about to sleep, or asleep */
+	struct shrimp_cq_sink *sink; /* fi_cq_read's array, or NULL */
 
 	/* sending: written in tx.c */
-	struct shrimp_tx_peer **tx;	/* by fi_addr, NULL: not contacted */
-	size_t ntx;			/* entries of tx */
-	struct cds_list_head active;	/* peers with sends under way */
-	struct rnic_stats *stats;	/* counters, in the tables */
-	uint64_t tx_flags;		/* default op flags */
-	struct shrimp_cq *tx_cq;	/* or NULL */
-	struct shrimp_cntr *tx_cntr;	/* FI_SEND, or NULL */
-	struct rnic_pool pool;		/* chunks; ready when place.pool is */
-	bool no_pool;			/* there is no memory for it */
-	struct rnic_heap heap;		/* ready when place.heap is */
-	struct shrimp_slab ops;		/* struct shrimp_op */
-	struct shrimp_names op_names;	/* ops that a peer answers */
-	size_t queued;			/* sends that wait for lane room */
+	struct shrimp_tx_peer **tx;   /* by fi_addr, NULL: not contacted */
+	size_t ntx;		      /* entries of tx */
+	struct cds_list_head active;  /* peers with sends under way */
+	struct rnic_stats *stats;     /* counters, in the tables */
+	uint64_t tx_flags;	      /* default op flags */
+	struct shrimp_cq *tx_cq;      /* or NULL */
+	struct shrimp_cntr *tx_cntr;  /* FI_SEND, or NULL */
+	struct rnic_pool pool;	      /* chunks; ready when place.pool is */
+	bool no_pool;		      /* there is no memory for it */
+	struct rnic_heap heap;	      /* ready when place.heap is */
+	struct shrimp_slab ops;	      /* struct shrimp_op */
+	struct shrimp_names op_names; /* ops that a peer answers */
+	size_t queued;		      /* sends that wait for lane room */
 
 	/* receiving: written in rx.c */
-	struct shrimp_rx_lane **hot;	/* lanes polled */
-	size_t nhot;			/* how many */
-	size_t hot_room;		/* room in hot */
-	struct shrimp_rx_lane **lanes;	/* by lane number */
-	size_t nlanes;			/* lanes known: highest number + 1 */
-	struct rnic_match tagged;	/* fi_trecv against fi_tsend */
-	struct rnic_match msg;		/* fi_recv against fi_send */
-	uint64_t rx_flags;		/* default op flags */
-	struct shrimp_cq *rx_cq;	/* or NULL */
-	struct shrimp_cntr *rx_cntr;	/* FI_RECV, or NULL */
-	struct shrimp_slab recvs;	/* struct shrimp_recv */
-	struct shrimp_slab inbounds;	/* struct shrimp_inbound */
-	struct shrimp_names in_names;	/* inbounds that a peer feeds */
-	struct cds_list_head claimed;	/* messages claimed by FI_CLAIM */
-	struct cds_list_head pulls;	/* heap pulls that wait for attach */
-	size_t min_multi;		/* FI_OPT_MIN_MULTI_RECV */
-	size_t unexpected;		/* bytes held for unmatched messages */
-	size_t self_bytes;		/* cost of unmatched sends to itself */
-	struct rnic_proc **watch;	/* by peer id: named as a source */
-	size_t nwatch;			/* entries of watch */
-	bool over_budget;		/* raised in the lanes */
+	struct shrimp_rx_lane **hot;   /* lanes polled */
+	size_t nhot;		       /* how many */
+	size_t hot_room;	       /* room in hot */
+	struct shrimp_rx_lane **lanes; /* by lane number */
+	size_t nlanes;		       /* lanes known: highest number + 1 */
+	struct rnic_match tagged;      /* fi_trecv against fi_tsend */
+	struct rnic_match msg;	       /* fi_recv against fi_send */
+	uint64_t rx_flags;	       /* default op flags */
+	struct shrimp_cq *rx_cq;       /* or NULL */
+	struct shrimp_cntr *rx_cntr;   /* FI_RECV, or NULL */
+	struct shrimp_slab recvs;      /* struct shrimp_recv */
+	struct shrimp_slab inbounds;   /* struct shrimp_inbound */
+	struct shrimp_names in_names;  /* inbounds that a peer feeds */
+	struct cds_list_head claimed;  /* messages claimed by FI_CLAIM */
+	struct cds_list_head pulls;    /* heap pulls that wait for attach */
+	size_t min_multi;	       /* FI_OPT_MIN_MULTI_RECV */
+	size_t unexpected;	       /* bytes held for unmatched messages */
+	size_t self_bytes;	       /* cost of unmatched sends to itself */
+	struct rnic_proc **watch;      /* by peer id: named as a source */
+	size_t nwatch;		       /* entries of watch */
+	bool over_budget;	       /* raised in the lanes */
 
 	/* progress.c */
-	uint32_t empty;			/* empty polls in a row */
-	uint32_t polls;			/* counts to the next slow look */
-	uint64_t slow_ms;		/* time of the last slow look */
-	uint64_t scan_ms;		/* time of the last directory scan */
-	uint32_t deaths;		/* proc generation seen */
-	rnic_a32 app_polls;		/* polls by the application, AUTO only */
-	bool agent;			/* data progress is AUTO */
+	uint32_t empty;	    /* empty polls in a row */
+	uint32_t polls;	    /* counts to the next slow look */
+	uint64_t slow_ms;   /* time of the last slow look */
+	uint64_t scan_ms;   /* time of the last directory scan */
+	uint32_t deaths;    /* proc generation seen */
+	rnic_a32 app_polls; /* polls by the application, AUTO only */
+	bool agent;	    /* data progress is AUTO */
 
 	/* object: written at open, bind, enable, close */
-	struct rnic_place place;	/* the place in the device */
-	struct rnic_addr addr;		/* own name */
-	struct shrimp_domain *domain;	/* parent, referenced */
-	struct shrimp_av *av;		/* bound, referenced */
-	struct shrimp_eq *eq;		/* bound, referenced, or NULL */
+	struct rnic_place place;	 /* the place in the device */
+	struct rnic_addr addr;		 /* own name */
+	struct shrimp_domain *domain;	 /* parent, referenced */
+	struct shrimp_av *av;		 /* bound, referenced */
+	struct shrimp_eq *eq;		 /* bound, referenced, or NULL */
 	struct shrimp_tx_peer **by_peer; /* by peer id */
-	size_t nby_peer;		/* entries of by_peer */
+	size_t nby_peer;		 /* entries of by_peer */
 	struct shrimp_cntr *cntrs[SHRIMP_CNTRS_MAX]; /* bound, referenced */
-	size_t ncntrs;			/* how many */
-	struct cds_list_head in_dom;	/* in domain->eps, domain.lock */
-	char service[48];		/* name to listen under, or "" */
-	int service_fd;			/* its listening socket or -1 */
-	int epfd;			/* wake pipe, deaths, sockets; or -1 */
-	bool enabled;			/* fi_enable was called */
-	uint64_t caps;			/* of the info */
+	size_t ncntrs;				     /* how many */
+	struct cds_list_head in_dom; /* in domain->eps, domain.lock */
+	char service[48];	     /* name to listen under, or "" */
+	int service_fd;		     /* its listening socket or -1 */
+	int epfd;		     /* wake pipe, deaths, sockets; or -1 */
+	bool enabled;		     /* fi_enable was called */
+	uint64_t caps;		     /* of the info */
 };
 
 /* fi_endpoint(3). Returns 0, -FI_EINVAL, -FI_ENOMEM, or rnic_place_open()'s. */

@@ -16,11 +16,11 @@
 
 /* An event or, if err is not 0, an error. */
 struct event {
-	struct cds_list_head link;	/* in eq->events */
-	uint32_t event;			/* FI_AV_COMPLETE and so on */
-	struct fi_eq_err_entry err;	/* err.err 0: no error */
-	size_t len;			/* bytes of buf */
-	uint8_t buf[];			/* the entry */
+	struct cds_list_head link;  /* in eq->events */
+	uint32_t event;		    /* FI_AV_COMPLETE and so on */
+	struct fi_eq_err_entry err; /* err.err 0: no error */
+	size_t len;		    /* bytes of buf */
+	uint8_t buf[];		    /* the entry */
 };
 
 static int post(struct shrimp_eq *eq, const struct event *proto,

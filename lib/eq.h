@@ -24,7 +24,7 @@ struct shrimp_eq {
 	struct cds_list_head events;	/* oldest first */
 	struct fi_eq_err_entry last;	/* last error read */
 	uint8_t last_data[64];		/* its err_data */
-	struct shrimp_wait_member wait;	/* wait object */
+	struct shrimp_wait_member wait; /* wait object */
 };
 
 /* fi_eq_open(3). 0, -FI_EINVAL, -FI_ENOSYS, -FI_ENOMEM, -FI_EMFILE. */

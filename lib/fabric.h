@@ -12,11 +12,11 @@
 #include "shm/atomic.h"
 
 struct shrimp_fabric {
-	struct fid_fabric fid;		/* first: what clients hold */
-	struct shrimp_settings set;	/* as the environment said at open */
-	rnic_a32 refs;			/* domains, EQs, wait sets */
-	uint32_t api;			/* API version of the client */
-	bool inherited;			/* we are a fork's child */
+	struct fid_fabric fid;	    /* first: what clients hold */
+	struct shrimp_settings set; /* as the environment said at open */
+	rnic_a32 refs;		    /* domains, EQs, wait sets */
+	uint32_t api;		    /* API version of the client */
+	bool inherited;		    /* we are a fork's child */
 };
 
 /*

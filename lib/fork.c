@@ -26,7 +26,7 @@ static void drop(struct shrimp_domain *d)
 
 	d->inherited = true;
 	d->fabric->inherited = true;
-	cds_list_for_each_entry(ep, &d->eps, in_dom) {
+	cds_list_for_each_entry (ep, &d->eps, in_dom) {
 		ep->ready = false;
 		if (ep->epfd >= 0)
 			close(ep->epfd);

@@ -21,19 +21,19 @@
 #define PRIMARY_CAPS                                                           \
 	(FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV |           \
 	 FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define SECONDARY_CAPS	(FI_MULTI_RECV | FI_SOURCE | FI_FENCE)
-#define ALL_CAPS	(PRIMARY_CAPS | SECONDARY_CAPS)
-#define TX_CAPS		(FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE)
+#define SECONDARY_CAPS (FI_MULTI_RECV | FI_SOURCE | FI_FENCE)
+#define ALL_CAPS       (PRIMARY_CAPS | SECONDARY_CAPS)
+#define TX_CAPS	       (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE)
 #define RX_CAPS                                                                \
 	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV |     \
 	 FI_SOURCE)
-#define COMM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define COMM_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 #define TX_OP_FLAGS                                                            \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE |     \
 	 FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE)
-#define RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV | FI_MORE)
+#define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | FI_MORE)
 
 #define MSG_ORDER                                                              \
 	(FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |                  \
@@ -45,31 +45,30 @@
 
 static bool tx_ok(const struct fi_tx_attr *h)
 {
-	return !h || (!(h->caps & ~(TX_CAPS | COMM_CAPS | RX_CAPS)) &&
-		      !(h->op_flags & ~TX_OP_FLAGS) &&
-		      !(h->msg_order & ~MSG_ORDER) && !h->comp_order &&
-		      h->inject_size <= SHRIMP_INJECT_SIZE &&
-		      h->size <= SHRIMP_SIZE_MAX &&
-		      h->iov_limit <= SHRIMP_IOV_MAX &&
-		      h->rma_iov_limit <= SHRIMP_IOV_MAX);
+	return !h ||
+	       (!(h->caps & ~(TX_CAPS | COMM_CAPS | RX_CAPS)) &&
+		!(h->op_flags & ~TX_OP_FLAGS) && !(h->msg_order & ~MSG_ORDER) &&
+		!h->comp_order && h->inject_size <= SHRIMP_INJECT_SIZE &&
+		h->size <= SHRIMP_SIZE_MAX && h->iov_limit <= SHRIMP_IOV_MAX &&
+		h->rma_iov_limit <= SHRIMP_IOV_MAX);
 }
 
 static bool rx_ok(const struct fi_rx_attr *h)
 {
-	return !h || (!(h->caps & ~(RX_CAPS | COMM_CAPS | TX_CAPS)) &&
-		      !(h->op_flags & ~RX_OP_FLAGS) &&
-		      !(h->msg_order & ~MSG_ORDER) && !h->comp_order &&
-		      h->size <= SHRIMP_SIZE_MAX &&
-		      h->iov_limit <= SHRIMP_IOV_MAX);
+	return !h ||
+	       (!(h->caps & ~(RX_CAPS | COMM_CAPS | TX_CAPS)) &&
+		!(h->op_flags & ~RX_OP_FLAGS) && !(h->msg_order & ~MSG_ORDER) &&
+		!h->comp_order && h->size <= SHRIMP_SIZE_MAX &&
+		h->iov_limit <= SHRIMP_IOV_MAX);
 }
 
 static bool ep_ok(const struct fi_ep_attr *h)
 {
-	return !h || ((h->type == FI_EP_UNSPEC || h->type == FI_EP_RDM) &&
-		      (!h->protocol || h->protocol == SHRIMP_PROTOCOL) &&
-		      h->max_msg_size <= SHRIMP_MAX_MSG_SIZE &&
-		      h->tx_ctx_cnt <= 1 && h->rx_ctx_cnt <= 1 &&
-		      !h->auth_key_size && !h->msg_prefix_size);
+	return !h ||
+	       ((h->type == FI_EP_UNSPEC || h->type == FI_EP_RDM) &&
+		(!h->protocol || h->protocol == SHRIMP_PROTOCOL) &&
+		h->max_msg_size <= SHRIMP_MAX_MSG_SIZE && h->tx_ctx_cnt <= 1 &&
+		h->rx_ctx_cnt <= 1 && !h->auth_key_size && !h->msg_prefix_size);
 }
 
 /* A name of an fi_info is ours, or not given. */
@@ -85,8 +84,7 @@ static bool domain_ok(const struct fi_domain_attr *h)
 		      h->mr_key_size <= 8 && h->max_ep_tx_ctx <= 1 &&
 		      h->max_ep_rx_ctx <= 1 && !h->max_ep_stx_ctx &&
 		      !h->max_ep_srx_ctx && h->mr_iov_limit <= SHRIMP_IOV_MAX &&
-		      h->cq_cnt <= SHRIMP_OBJECTS &&
-		      h->ep_cnt <= RNIC_EP_MAX &&
+		      h->cq_cnt <= SHRIMP_OBJECTS && h->ep_cnt <= RNIC_EP_MAX &&
 		      h->cntr_cnt <= SHRIMP_OBJECTS && !h->auth_key_size &&
 		      !(h->caps & ~COMM_CAPS));
 }
@@ -203,8 +201,8 @@ static int fill_names(struct fi_info *info)
 	/* Open MPI compares it without looking whether it is there */
 	info->fabric_attr->name = strdup("shrimp");
 	info->fabric_attr->prov_version = SHRIMP_PROVIDER_VERSION;
-	return info->domain_attr->name && info->fabric_attr->name ?
-		       0 : -FI_ENOMEM;
+	return info->domain_attr->name && info->fabric_attr->name ? 0
+								  : -FI_ENOMEM;
 }
 
 /* The name of a service as source or destination. */

@@ -10,17 +10,17 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
-#define SHRIMP_PROVIDER_VERSION	FI_VERSION(0, 1)
+#define SHRIMP_PROVIDER_VERSION FI_VERSION(0, 1)
 #define SHRIMP_ADDR_FORMAT	(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
 #define SHRIMP_PROTOCOL		(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
 #define SHRIMP_INJECT_SIZE	((size_t)4096)
 #define SHRIMP_MAX_MSG_SIZE	((size_t)1 << 40)
 
 enum {
-	SHRIMP_TX_SIZE = 4096,		/* nominal: queues grow */
-	SHRIMP_RX_SIZE = 4096,		/* nominal: queues grow */
-	SHRIMP_SIZE_MAX = 1 << 20,	/* larger hints are not met */
-	SHRIMP_OBJECTS = 65536,		/* CQs, counters of a domain */
+	SHRIMP_TX_SIZE = 4096,	   /* nominal: queues grow */
+	SHRIMP_RX_SIZE = 4096,	   /* nominal: queues grow */
+	SHRIMP_SIZE_MAX = 1 << 20, /* larger hints are not met */
+	SHRIMP_OBJECTS = 65536,	   /* CQs, counters of a domain */
 };
 
 /* What libfabric knows us by. */

@@ -71,9 +71,8 @@ static void check_profile(const struct fi_info *i)
 	assert_true(i->tx_attr->inject_size >= 4096);
 	assert_int_equal(i->tx_attr->msg_order & FI_ORDER_SAS, FI_ORDER_SAS);
 	assert_int_equal(i->rx_attr->msg_order & FI_ORDER_SAS, FI_ORDER_SAS);
-	assert_int_equal(i->tx_attr->msg_order &
-				 (FI_ORDER_SAR | FI_ORDER_SAW | FI_ORDER_RAS |
-				  FI_ORDER_WAS),
+	assert_int_equal(i->tx_attr->msg_order & (FI_ORDER_SAR | FI_ORDER_SAW |
+						  FI_ORDER_RAS | FI_ORDER_WAS),
 			 0);
 	assert_int_equal(i->domain_attr->threading, FI_THREAD_SAFE);
 	assert_int_equal(i->domain_attr->data_progress, FI_PROGRESS_MANUAL);
@@ -141,8 +140,8 @@ static void info_caps(void **state)
 {
 	static const uint64_t primary = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
 	static const struct {
-		uint64_t ask;	/* caps of the hints */
-		uint64_t get;	/* at least these */
+		uint64_t ask; /* caps of the hints */
+		uint64_t get; /* at least these */
 	} row[] = {
 		{ FI_MSG, FI_MSG | FI_SEND | FI_RECV },
 		{ FI_TAGGED, FI_TAGGED | FI_SEND | FI_RECV },
@@ -150,8 +149,7 @@ static void info_caps(void **state)
 		{ FI_TAGGED | FI_RECV, FI_TAGGED | FI_RECV },
 		{ FI_MSG | FI_MULTI_RECV | FI_SOURCE | FI_FENCE,
 		  FI_MSG | FI_MULTI_RECV | FI_SOURCE | FI_FENCE },
-		{ FI_TAGGED | FI_DIRECTED_RECV | FI_REMOTE_COMM |
-			  FI_LOCAL_COMM,
+		{ FI_TAGGED | FI_DIRECTED_RECV | FI_REMOTE_COMM | FI_LOCAL_COMM,
 		  FI_TAGGED | FI_DIRECTED_RECV | FI_REMOTE_COMM |
 			  FI_LOCAL_COMM },
 	};
@@ -174,9 +172,10 @@ static void info_caps(void **state)
 
 static void info_caps_that_nobody_has(void **state)
 {
-	static const uint64_t none[] = { FI_RMA,	FI_ATOMIC, FI_HMEM,
-					 FI_MULTICAST,	FI_READ,   FI_TRIGGER,
-					 FI_RMA_EVENT,	FI_COLLECTIVE,
+	static const uint64_t none[] = { FI_RMA,	  FI_ATOMIC,
+					 FI_HMEM,	  FI_MULTICAST,
+					 FI_READ,	  FI_TRIGGER,
+					 FI_RMA_EVENT,	  FI_COLLECTIVE,
 					 FI_NAMED_RX_CTX, FI_SHARED_AV };
 	struct fi_info *h = hints_new();
 
@@ -341,8 +340,8 @@ static int ask(const char *node, const char *service, uint64_t flags,
 static void info_nodes(void **state)
 {
 	char host[256] = "";
-	const char *ours[] = { NULL, "localhost", "127.0.0.1", "127.9.8.7",
-			       "::1", host };
+	const char *ours[] = { NULL,	    "localhost", "127.0.0.1",
+			       "127.9.8.7", "::1",	 host };
 	static const char *const others[] = { "192.0.2.1", "2001:db8::1",
 					      "no-such-host.invalid" };
 	struct fi_info *i;

@@ -29,15 +29,15 @@ static enum shrimp_level level_of(uint64_t flags)
 		return SHRIMP_LEVEL_DELIVERY;
 	if (flags & FI_TRANSMIT_COMPLETE)
 		return SHRIMP_LEVEL_TRANSMIT;
-	return flags & FI_INJECT_COMPLETE ? SHRIMP_LEVEL_INJECT :
-					    SHRIMP_LEVEL_TRANSMIT;
+	return flags & FI_INJECT_COMPLETE ? SHRIMP_LEVEL_INJECT
+					  : SHRIMP_LEVEL_TRANSMIT;
 }
 
 static uint8_t desc_flags_of(const struct shrimp_send_args *a)
 {
 	return (uint8_t)((a->tagged ? RNIC_DESC_TAGGED : 0) |
-			 (a->flags & FI_REMOTE_CQ_DATA ? RNIC_DESC_CQ_DATA :
-							 0));
+			 (a->flags & FI_REMOTE_CQ_DATA ? RNIC_DESC_CQ_DATA
+						       : 0));
 }
 
 static struct shrimp_send send_of(const struct shrimp_send_args *a, size_t len)
@@ -74,8 +74,8 @@ ssize_t shrimp_send(struct fid_ep *fid, const struct shrimp_send_args *a)
 	size_t len;
 
 	ret = check_iov(a->iov, a->niov,
-			a->flags & FI_INJECT ? SHRIMP_INJECT_SIZE :
-					       SHRIMP_MAX_MSG_SIZE,
+			a->flags & FI_INJECT ? SHRIMP_INJECT_SIZE
+					     : SHRIMP_MAX_MSG_SIZE,
 			&len);
 	if (ret)
 		return ret;
@@ -247,7 +247,9 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
 			     .iov_len = len };
-	struct shrimp_send_args a = { .iov = &iov, .niov = 1, .dest = dest,
+	struct shrimp_send_args a = { .iov = &iov,
+				      .niov = 1,
+				      .dest = dest,
 				      .data = data,
 				      .flags = FI_REMOTE_CQ_DATA };
 

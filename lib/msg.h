@@ -16,22 +16,22 @@
 #include "lib/rx.h"
 #include "lib/tx.h"
 
-extern struct fi_ops_msg shrimp_msg_ops;	/* fi_msg(3) */
-extern struct fi_ops_tagged shrimp_tagged_ops;	/* fi_tagged(3) */
-extern struct fi_ops_rma shrimp_rma_ops;	/* fi_rma(3): -FI_ENOSYS */
-extern struct fi_ops_atomic shrimp_atomic_ops;	/* fi_atomic(3): same */
+extern struct fi_ops_msg shrimp_msg_ops;       /* fi_msg(3) */
+extern struct fi_ops_tagged shrimp_tagged_ops; /* fi_tagged(3) */
+extern struct fi_ops_rma shrimp_rma_ops;       /* fi_rma(3): -FI_ENOSYS */
+extern struct fi_ops_atomic shrimp_atomic_ops; /* fi_atomic(3): same */
 extern struct fi_ops_collective shrimp_collective_ops; /* same */
 
 /* What differs between the calls that send. */
 struct shrimp_send_args {
-	const struct iovec *iov;	/* payload */
-	size_t niov;			/* entries of iov */
-	fi_addr_t dest;			/* where to */
-	uint64_t tag;			/* 0 if not tagged */
-	uint64_t data;			/* remote CQ data */
-	void *context;			/* the caller's */
-	uint64_t flags;			/* FI_ flags that hold for this call */
-	bool tagged;			/* fi_tsend */
+	const struct iovec *iov; /* payload */
+	size_t niov;		 /* entries of iov */
+	fi_addr_t dest;		 /* where to */
+	uint64_t tag;		 /* 0 if not tagged */
+	uint64_t data;		 /* remote CQ data */
+	void *context;		 /* the caller's */
+	uint64_t flags;		 /* FI_ flags that hold for this call */
+	bool tagged;		 /* fi_tsend */
 };
 
 /* Flags of the calls that take none: the endpoint's defaults. */

@@ -17,8 +17,8 @@
 
 /* A peer in the hash table. */
 struct entry {
-	struct cds_lfht_node node;	/* in the table */
-	struct shrimp_peer peer;	/* what others see */
+	struct cds_lfht_node node; /* in the table */
+	struct shrimp_peer peer;   /* what others see */
 };
 
 /* Fixed: a table that resizes by itself would start a thread. */
@@ -74,8 +74,7 @@ void shrimp_peers_fini(struct shrimp_peers *p)
 }
 
 static struct shrimp_peer *find(struct shrimp_peers *p,
-				const struct rnic_addr *addr,
-				unsigned long h)
+				const struct rnic_addr *addr, unsigned long h)
 {
 	struct cds_lfht_iter it;
 	struct cds_lfht_node *n;
@@ -160,6 +159,6 @@ struct shrimp_peer *shrimp_peer_by_id(const struct shrimp_peers *p, uint32_t id)
 		return NULL;
 	/* P2, P3: acquire chunk and peer */
 	chunk = rnic_ptr_load_acquire(&p->chunk[id / SHRIMP_PEER_CHUNK]);
-	return chunk ? rnic_ptr_load_acquire(&chunk[id % SHRIMP_PEER_CHUNK]) :
-		       NULL;
+	return chunk ? rnic_ptr_load_acquire(&chunk[id % SHRIMP_PEER_CHUNK])
+		     : NULL;
 }

@@ -19,22 +19,22 @@
 #include "shm/layout.h"
 
 enum {
-	SHRIMP_PEER_CHUNK = 1024,	/* peers of a chunk */
-	SHRIMP_PEER_CHUNKS = 1024,	/* chunks, at most */
+	SHRIMP_PEER_CHUNK = 1024,  /* peers of a chunk */
+	SHRIMP_PEER_CHUNKS = 1024, /* chunks, at most */
 };
 
 struct cds_lfht;
 
 struct shrimp_peer {
-	struct rnic_addr addr;	/* its name; constant */
-	uint32_t id;		/* its number; constant */
-	rnic_aptr alias;	/* a service's endpoint once found, or NULL */
+	struct rnic_addr addr; /* its name; constant */
+	uint32_t id;	       /* its number; constant */
+	rnic_aptr alias;       /* a service's endpoint once found, or NULL */
 };
 
 struct shrimp_peers {
-	struct cds_lfht *table;		/* by address, read under RCU */
-	pthread_mutex_t lock;		/* protects inserting; innermost */
-	uint32_t count;			/* peers, under the lock */
+	struct cds_lfht *table;		     /* by address, read under RCU */
+	pthread_mutex_t lock;		     /* protects inserting; innermost */
+	uint32_t count;			     /* peers, under the lock */
 	rnic_aptr chunk[SHRIMP_PEER_CHUNKS]; /* arrays of peer pointers */
 };
 

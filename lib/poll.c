@@ -14,15 +14,15 @@
 #include "lib/domain.h"
 #include "lib/fid.h"
 
-enum { FIRST_ROOM = 8 };	/* entries of a new table */
+enum { FIRST_ROOM = 8 }; /* entries of a new table */
 
 struct pollset {
-	struct fid_poll fid;		/* first: what clients hold */
-	struct shrimp_domain *domain;	/* parent, referenced */
-	pthread_mutex_t lock;		/* protects the table */
-	struct fid **fids;		/* CQs and counters */
-	size_t n;			/* how many */
-	size_t room;			/* entries allocated */
+	struct fid_poll fid;	      /* first: what clients hold */
+	struct shrimp_domain *domain; /* parent, referenced */
+	pthread_mutex_t lock;	      /* protects the table */
+	struct fid **fids;	      /* CQs and counters */
+	size_t n;		      /* how many */
+	size_t room;		      /* entries allocated */
 };
 
 static bool has_something(struct fid *fid)

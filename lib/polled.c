@@ -11,7 +11,7 @@
 #include "lib/progress.h"
 #include "lib/wait.h"
 
-enum { FIRST_ROOM = 4 };	/* most queues have one endpoint */
+enum { FIRST_ROOM = 4 }; /* most queues have one endpoint */
 
 static struct shrimp_polled_ep *find(struct shrimp_polled *p,
 				     const struct shrimp_ep *ep)

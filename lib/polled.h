@@ -20,15 +20,15 @@ struct shrimp_wait_member;
 
 /* An endpoint, bound so many times. */
 struct shrimp_polled_ep {
-	struct shrimp_ep *ep;	/* the endpoint */
-	unsigned int uses;	/* attach minus detach */
+	struct shrimp_ep *ep; /* the endpoint */
+	unsigned int uses;    /* attach minus detach */
 };
 
 struct shrimp_polled {
-	struct rnic_spin lock;		/* protects all of this */
-	struct shrimp_polled_ep *eps;	/* endpoints */
-	size_t n;			/* how many */
-	size_t room;			/* entries allocated */
+	struct rnic_spin lock;	      /* protects all of this */
+	struct shrimp_polled_ep *eps; /* endpoints */
+	size_t n;		      /* how many */
+	size_t room;		      /* entries allocated */
 };
 
 /* Adds @ep and its fd to @w. Takes the lock. 0 or -FI_ENOMEM. */

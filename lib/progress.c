@@ -20,10 +20,10 @@
 #include "shm/topo.h"
 
 enum {
-	SLOW_POLLS = 512,	/* polls between two looks at the clock */
-	SLOW_MS = 20,		/* deaths, attach requests: at most so late */
-	SCAN_MS = 500,		/* the lane directory */
-	HOT_FREE = 8,		/* so many hot lanes are polled for nothing */
+	SLOW_POLLS = 512, /* polls between two looks at the clock */
+	SLOW_MS = 20,	  /* deaths, attach requests: at most so late */
+	SCAN_MS = 500,	  /* the lane directory */
+	HOT_FREE = 8,	  /* so many hot lanes are polled for nothing */
 };
 
 static void disarm(struct shrimp_ep *ep)

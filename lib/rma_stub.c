@@ -9,57 +9,78 @@
 
 #include "lib/msg.h"
 
-static ssize_t no_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
+static ssize_t no_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
+			   fi_addr_t src_addr, uint64_t addr, uint64_t key,
+			   void *context)
 {
-	(void)ep, (void)buf, (void)len, (void)desc, (void)src_addr, (void)addr, (void)key, (void)context;
+	(void)ep, (void)buf, (void)len, (void)desc, (void)src_addr, (void)addr,
+		(void)key, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
+static ssize_t no_rma_readv(struct fid_ep *ep, const struct iovec *iov,
+			    void **desc, size_t count, fi_addr_t src_addr,
+			    uint64_t addr, uint64_t key, void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)src_addr, (void)addr, (void)key, (void)context;
+	(void)ep, (void)iov, (void)desc, (void)count, (void)src_addr,
+		(void)addr, (void)key, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
-{
-	(void)ep, (void)msg, (void)flags;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
-{
-	(void)ep, (void)buf, (void)len, (void)desc, (void)dest_addr, (void)addr, (void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
-{
-	(void)ep, (void)iov, (void)desc, (void)count, (void)dest_addr, (void)addr, (void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+static ssize_t no_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			      uint64_t flags)
 {
 	(void)ep, (void)msg, (void)flags;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
+static ssize_t no_rma_write(struct fid_ep *ep, const void *buf, size_t len,
+			    void *desc, fi_addr_t dest_addr, uint64_t addr,
+			    uint64_t key, void *context)
+{
+	(void)ep, (void)buf, (void)len, (void)desc, (void)dest_addr, (void)addr,
+		(void)key, (void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t no_rma_writev(struct fid_ep *ep, const struct iovec *iov,
+			     void **desc, size_t count, fi_addr_t dest_addr,
+			     uint64_t addr, uint64_t key, void *context)
+{
+	(void)ep, (void)iov, (void)desc, (void)count, (void)dest_addr,
+		(void)addr, (void)key, (void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t no_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			       uint64_t flags)
+{
+	(void)ep, (void)msg, (void)flags;
+	return -FI_ENOSYS;
+}
+
+static ssize_t no_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
+			     fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
 	(void)ep, (void)buf, (void)len, (void)dest_addr, (void)addr, (void)key;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
+static ssize_t no_rma_writedata(struct fid_ep *ep, const void *buf, size_t len,
+				void *desc, uint64_t data, fi_addr_t dest_addr,
+				uint64_t addr, uint64_t key, void *context)
 {
-	(void)ep, (void)buf, (void)len, (void)desc, (void)data, (void)dest_addr, (void)addr, (void)key, (void)context;
+	(void)ep, (void)buf, (void)len, (void)desc, (void)data, (void)dest_addr,
+		(void)addr, (void)key, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
+static ssize_t no_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len,
+				 uint64_t data, fi_addr_t dest_addr,
+				 uint64_t addr, uint64_t key)
 {
-	(void)ep, (void)buf, (void)len, (void)data, (void)dest_addr, (void)addr, (void)key;
+	(void)ep, (void)buf, (void)len, (void)data, (void)dest_addr, (void)addr,
+		(void)key;
 	return -FI_ENOSYS;
 }
 
@@ -76,79 +97,142 @@ struct fi_ops_rma shrimp_rma_ops = {
 	.injectdata = no_rma_injectdata,
 };
 
-static ssize_t no_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_write(struct fid_ep *ep, const void *buf, size_t count,
+			       void *desc, fi_addr_t dest_addr, uint64_t addr,
+			       uint64_t key, enum fi_datatype datatype,
+			       enum fi_op op, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)dest_addr,
+		(void)addr, (void)key, (void)datatype, (void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov,
+				void **desc, size_t count, fi_addr_t dest_addr,
+				uint64_t addr, uint64_t key,
+				enum fi_datatype datatype, enum fi_op op,
+				void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)iov, (void)desc, (void)count, (void)dest_addr,
+		(void)addr, (void)key, (void)datatype, (void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+static ssize_t no_atomic_writemsg(struct fid_ep *ep,
+				  const struct fi_msg_atomic *msg,
+				  uint64_t flags)
 {
 	(void)ep, (void)msg, (void)flags;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
+static ssize_t no_atomic_inject(struct fid_ep *ep, const void *buf,
+				size_t count, fi_addr_t dest_addr,
+				uint64_t addr, uint64_t key,
+				enum fi_datatype datatype, enum fi_op op)
 {
-	(void)ep, (void)buf, (void)count, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op;
+	(void)ep, (void)buf, (void)count, (void)dest_addr, (void)addr,
+		(void)key, (void)datatype, (void)op;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_readwrite(struct fid_ep *ep, const void *buf,
+				   size_t count, void *desc, void *result,
+				   void *result_desc, fi_addr_t dest_addr,
+				   uint64_t addr, uint64_t key,
+				   enum fi_datatype datatype, enum fi_op op,
+				   void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)dest_addr, (void)addr, (void)key,
+		(void)datatype, (void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov,
+				    void **desc, size_t count,
+				    struct fi_ioc *resultv, void **result_desc,
+				    size_t result_count, fi_addr_t dest_addr,
+				    uint64_t addr, uint64_t key,
+				    enum fi_datatype datatype, enum fi_op op,
+				    void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)resultv, (void)result_desc, (void)result_count, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)iov, (void)desc, (void)count, (void)resultv,
+		(void)result_desc, (void)result_count, (void)dest_addr,
+		(void)addr, (void)key, (void)datatype, (void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
+static ssize_t no_atomic_readwritemsg(struct fid_ep *ep,
+				      const struct fi_msg_atomic *msg,
+				      struct fi_ioc *resultv,
+				      void **result_desc, size_t result_count,
+				      uint64_t flags)
 {
-	(void)ep, (void)msg, (void)resultv, (void)result_desc, (void)result_count, (void)flags;
+	(void)ep, (void)msg, (void)resultv, (void)result_desc,
+		(void)result_count, (void)flags;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_compwrite(struct fid_ep *ep, const void *buf,
+				   size_t count, void *desc,
+				   const void *compare, void *compare_desc,
+				   void *result, void *result_desc,
+				   fi_addr_t dest_addr, uint64_t addr,
+				   uint64_t key, enum fi_datatype datatype,
+				   enum fi_op op, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)compare, (void)compare_desc, (void)result, (void)result_desc, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)compare,
+		(void)compare_desc, (void)result, (void)result_desc,
+		(void)dest_addr, (void)addr, (void)key, (void)datatype,
+		(void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+static ssize_t no_atomic_compwritev(
+	struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+	const struct fi_ioc *comparev, void **compare_desc,
+	size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+	size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key,
+	enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	(void)ep, (void)iov, (void)desc, (void)count, (void)comparev, (void)compare_desc, (void)compare_count, (void)resultv, (void)result_desc, (void)result_count, (void)dest_addr, (void)addr, (void)key, (void)datatype, (void)op, (void)context;
+	(void)ep, (void)iov, (void)desc, (void)count, (void)comparev,
+		(void)compare_desc, (void)compare_count, (void)resultv,
+		(void)result_desc, (void)result_count, (void)dest_addr,
+		(void)addr, (void)key, (void)datatype, (void)op, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
+static ssize_t
+no_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+		       const struct fi_ioc *comparev, void **compare_desc,
+		       size_t compare_count, struct fi_ioc *resultv,
+		       void **result_desc, size_t result_count, uint64_t flags)
 {
-	(void)ep, (void)msg, (void)comparev, (void)compare_desc, (void)compare_count, (void)resultv, (void)result_desc, (void)result_count, (void)flags;
+	(void)ep, (void)msg, (void)comparev, (void)compare_desc,
+		(void)compare_count, (void)resultv, (void)result_desc,
+		(void)result_count, (void)flags;
 	return -FI_ENOSYS;
 }
 
-static int no_atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+static int no_atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype,
+				enum fi_op op, size_t *count)
 {
 	(void)ep, (void)datatype, (void)op, (void)count;
 	return -FI_ENOSYS;
 }
 
-static int no_atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+static int no_atomic_readwritevalid(struct fid_ep *ep,
+				    enum fi_datatype datatype, enum fi_op op,
+				    size_t *count)
 {
 	(void)ep, (void)datatype, (void)op, (void)count;
 	return -FI_ENOSYS;
 }
 
-static int no_atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+static int no_atomic_compwritevalid(struct fid_ep *ep,
+				    enum fi_datatype datatype, enum fi_op op,
+				    size_t *count)
 {
 	(void)ep, (void)datatype, (void)op, (void)count;
 	return -FI_ENOSYS;
@@ -171,67 +255,119 @@ struct fi_ops_atomic shrimp_atomic_ops = {
 	.compwritevalid = no_atomic_compwritevalid,
 };
 
-static ssize_t no_coll_barrier(struct fid_ep *ep, fi_addr_t coll_addr, void *context)
+static ssize_t no_coll_barrier(struct fid_ep *ep, fi_addr_t coll_addr,
+			       void *context)
 {
 	(void)ep, (void)coll_addr, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_coll_broadcast(struct fid_ep *ep, void *buf, size_t count,
+				 void *desc, fi_addr_t coll_addr,
+				 fi_addr_t root_addr, enum fi_datatype datatype,
+				 uint64_t flags, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)coll_addr, (void)root_addr, (void)datatype, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)coll_addr,
+		(void)root_addr, (void)datatype, (void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_coll_alltoall(struct fid_ep *ep, const void *buf,
+				size_t count, void *desc, void *result,
+				void *result_desc, fi_addr_t coll_addr,
+				enum fi_datatype datatype, uint64_t flags,
+				void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)datatype, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)datatype, (void)flags,
+		(void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+static ssize_t no_coll_allreduce(struct fid_ep *ep, const void *buf,
+				 size_t count, void *desc, void *result,
+				 void *result_desc, fi_addr_t coll_addr,
+				 enum fi_datatype datatype, enum fi_op op,
+				 uint64_t flags, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)datatype, (void)op, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)datatype, (void)op,
+		(void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_allgather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_coll_allgather(struct fid_ep *ep, const void *buf,
+				 size_t count, void *desc, void *result,
+				 void *result_desc, fi_addr_t coll_addr,
+				 enum fi_datatype datatype, uint64_t flags,
+				 void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)datatype, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)datatype, (void)flags,
+		(void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_reduce_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+static ssize_t no_coll_reduce_scatter(struct fid_ep *ep, const void *buf,
+				      size_t count, void *desc, void *result,
+				      void *result_desc, fi_addr_t coll_addr,
+				      enum fi_datatype datatype, enum fi_op op,
+				      uint64_t flags, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)datatype, (void)op, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)datatype, (void)op,
+		(void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, enum fi_op op, uint64_t flags, void *context)
+static ssize_t no_coll_reduce(struct fid_ep *ep, const void *buf, size_t count,
+			      void *desc, void *result, void *result_desc,
+			      fi_addr_t coll_addr, fi_addr_t root_addr,
+			      enum fi_datatype datatype, enum fi_op op,
+			      uint64_t flags, void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)root_addr, (void)datatype, (void)op, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)root_addr,
+		(void)datatype, (void)op, (void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_coll_scatter(struct fid_ep *ep, const void *buf, size_t count,
+			       void *desc, void *result, void *result_desc,
+			       fi_addr_t coll_addr, fi_addr_t root_addr,
+			       enum fi_datatype datatype, uint64_t flags,
+			       void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)root_addr, (void)datatype, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)root_addr,
+		(void)datatype, (void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_gather(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t coll_addr, fi_addr_t root_addr, enum fi_datatype datatype, uint64_t flags, void *context)
+static ssize_t no_coll_gather(struct fid_ep *ep, const void *buf, size_t count,
+			      void *desc, void *result, void *result_desc,
+			      fi_addr_t coll_addr, fi_addr_t root_addr,
+			      enum fi_datatype datatype, uint64_t flags,
+			      void *context)
 {
-	(void)ep, (void)buf, (void)count, (void)desc, (void)result, (void)result_desc, (void)coll_addr, (void)root_addr, (void)datatype, (void)flags, (void)context;
+	(void)ep, (void)buf, (void)count, (void)desc, (void)result,
+		(void)result_desc, (void)coll_addr, (void)root_addr,
+		(void)datatype, (void)flags, (void)context;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
+static ssize_t no_coll_msg(struct fid_ep *ep,
+			   const struct fi_msg_collective *msg,
+			   struct fi_ioc *resultv, void **result_desc,
+			   size_t result_count, uint64_t flags)
 {
-	(void)ep, (void)msg, (void)resultv, (void)result_desc, (void)result_count, (void)flags;
+	(void)ep, (void)msg, (void)resultv, (void)result_desc,
+		(void)result_count, (void)flags;
 	return -FI_ENOSYS;
 }
 
-static ssize_t no_coll_barrier2(struct fid_ep *ep, fi_addr_t coll_addr, uint64_t flags, void *context)
+static ssize_t no_coll_barrier2(struct fid_ep *ep, fi_addr_t coll_addr,
+				uint64_t flags, void *context)
 {
 	(void)ep, (void)coll_addr, (void)flags, (void)context;
 	return -FI_ENOSYS;

@@ -27,8 +27,8 @@ void shrimp_recv_free(struct shrimp_ep *ep, struct shrimp_recv *r)
 	shrimp_slab_put(&ep->recvs, r);
 }
 
-bool shrimp_rx_uses_up(const struct shrimp_ep *ep,
-		       const struct shrimp_recv *r, size_t total)
+bool shrimp_rx_uses_up(const struct shrimp_ep *ep, const struct shrimp_recv *r,
+		       size_t total)
 {
 	size_t left = r->len - r->used;
 
@@ -81,8 +81,9 @@ static struct shrimp_comp comp_of(struct shrimp_ep *ep,
 static void write_error(struct shrimp_ep *ep, const struct shrimp_comp *c,
 			size_t olen, int err)
 {
-	struct shrimp_comp_err e = { .c = *c, .olen = olen, .err = err,
-				     .prov_errno = err };
+	struct shrimp_comp_err e = {
+		.c = *c, .olen = olen, .err = err, .prov_errno = err
+	};
 
 	if (ep->rx_cntr)
 		shrimp_cntr_add_err(ep->rx_cntr, 1);
@@ -218,8 +219,9 @@ static void arrive_matched(struct shrimp_rx_lane *l, struct shrimp_recv *r,
 			   const struct shrimp_arrival *a)
 {
 	struct shrimp_ep *ep = l->ep;
-	struct shrimp_placed to = { .tag = a->tag, .data = a->data,
-				    .src = l->id, .flags = a->flags };
+	struct shrimp_placed to = {
+		.tag = a->tag, .data = a->data, .src = l->id, .flags = a->flags
+	};
 
 	shrimp_rx_place(ep, r, &to, a->len);
 	rnic_iov_scatter(r->iov, r->niov, to.off, a->p, to.room);
@@ -230,8 +232,7 @@ static void arrive_matched(struct shrimp_rx_lane *l, struct shrimp_recv *r,
 static int arrive_unexpected(struct shrimp_rx_lane *l,
 			     const struct shrimp_arrival *a)
 {
-	struct shrimp_umsg *u =
-		umsg_new(l->ep, a, SHRIMP_UMSG_WHOLE, a->len);
+	struct shrimp_umsg *u = umsg_new(l->ep, a, SHRIMP_UMSG_WHOLE, a->len);
 	bool later = a->flags & RNIC_DESC_ACK_MATCH;
 
 	if (!u)
@@ -278,8 +279,7 @@ static inline bool arrive_simple(struct shrimp_rx_lane *l,
 	c = (struct shrimp_comp){
 		.context = r->context,
 		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
-			 (a->flags & RNIC_DESC_CQ_DATA ? FI_REMOTE_CQ_DATA :
-							 0),
+			 (a->flags & RNIC_DESC_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
 		.len = a->len,
 		.buf = r->one.iov_base,
 		.data = a->data,
@@ -318,8 +318,11 @@ static struct shrimp_inbound *inbound_new(struct shrimp_rx_lane *l,
 	if (!in)
 		return NULL;
 	*in = (struct shrimp_inbound){
-		.lane = l, .op = a->op,
-		.to = { .tag = a->tag, .data = a->data, .src = l->id,
+		.lane = l,
+		.op = a->op,
+		.to = { .tag = a->tag,
+			.data = a->data,
+			.src = l->id,
 			.flags = a->flags },
 	};
 	cds_list_add_tail(&in->link, &l->inbounds);
@@ -418,8 +421,7 @@ int shrimp_rx_feed(struct shrimp_inbound *in, size_t off, const uint8_t *p,
 	const struct shrimp_placed *to = &in->to;
 
 	/* by subtraction: the numbers come from a peer */
-	if (off > in->want || len > in->want - off ||
-	    len > in->want - in->got)
+	if (off > in->want || len > in->want - off || len > in->want - in->got)
 		return -EPROTO;
 	if (in->u)
 		rnic_copy(in->u->buf + off, p, len);
@@ -497,7 +499,7 @@ void shrimp_rx_pulls(struct shrimp_ep *ep)
 {
 	struct shrimp_inbound *in, *next;
 
-	cds_list_for_each_entry_safe(in, next, &ep->pulls, link)
+	cds_list_for_each_entry_safe (in, next, &ep->pulls, link)
 		pull(in);
 }
 
@@ -540,13 +542,16 @@ int shrimp_rx_held(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
 static void deliver_remote(struct shrimp_ep *ep, struct shrimp_umsg *u,
 			   struct shrimp_recv *r)
 {
-	struct shrimp_arrival a = { .len = u->total, .tag = u->m.tag,
-				    .data = u->data, .op = u->op,
+	struct shrimp_arrival a = { .len = u->total,
+				    .tag = u->m.tag,
+				    .data = u->data,
+				    .op = u->op,
 				    .flags = u->flags };
 	struct shrimp_inbound *in = inbound_new(u->lane, &a);
 	bool heap = u->kind == SHRIMP_UMSG_HEAP;
-	struct shrimp_placed to = { .tag = a.tag, .data = a.data,
-				    .src = u->m.src, .flags = a.flags };
+	struct shrimp_placed to = {
+		.tag = a.tag, .data = a.data, .src = u->m.src, .flags = a.flags
+	};
 	uint64_t off = u->heap_off;
 
 	if (!in) {
@@ -593,8 +598,10 @@ static void copy_iovs(const struct shrimp_placed *to,
 static void deliver_local(struct shrimp_ep *ep, struct shrimp_umsg *u,
 			  struct shrimp_recv *r)
 {
-	struct shrimp_placed to = { .tag = u->m.tag, .data = u->data,
-				    .src = u->m.src, .flags = u->flags };
+	struct shrimp_placed to = { .tag = u->m.tag,
+				    .data = u->data,
+				    .src = u->m.src,
+				    .flags = u->flags };
 
 	shrimp_rx_place(ep, r, &to, u->total);
 	if (u->kind == SHRIMP_UMSG_SELF)
@@ -612,8 +619,10 @@ static void deliver_local(struct shrimp_ep *ep, struct shrimp_umsg *u,
 void shrimp_rx_deliver(struct shrimp_ep *ep, struct shrimp_umsg *u,
 		       struct shrimp_recv *r)
 {
-	struct shrimp_placed to = { .tag = u->m.tag, .data = u->data,
-				    .src = u->m.src, .flags = u->flags };
+	struct shrimp_placed to = { .tag = u->m.tag,
+				    .data = u->data,
+				    .src = u->m.src,
+				    .flags = u->flags };
 
 	switch (u->kind) {
 	case SHRIMP_UMSG_PARTIAL:
@@ -656,8 +665,10 @@ void shrimp_rx_discard(struct shrimp_ep *ep, struct shrimp_umsg *u)
 static int self_unexpected(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
 			   const struct shrimp_send *s)
 {
-	struct shrimp_arrival a = { .len = s->len, .tag = s->tag,
-				    .data = s->data, .flags = s->desc_flags };
+	struct shrimp_arrival a = { .len = s->len,
+				    .tag = s->tag,
+				    .data = s->data,
+				    .flags = s->desc_flags };
 	bool copy = s->inject || s->len <= ep->domain->set->eager_max;
 	bool wait = !copy || s->level == SHRIMP_LEVEL_MATCH;
 	size_t cost = sizeof(struct shrimp_umsg) + (copy ? s->len : 0);
@@ -692,7 +703,8 @@ ssize_t shrimp_rx_self(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
 	struct rnic_match_recv *m = rnic_match_find_recv(
 		shrimp_rx_match(ep, s->desc_flags & RNIC_DESC_TAGGED),
 		tp->peer->id, s->tag);
-	struct shrimp_placed to = { .tag = s->tag, .data = s->data,
+	struct shrimp_placed to = { .tag = s->tag,
+				    .data = s->data,
 				    .src = tp->peer->id,
 				    .flags = s->desc_flags };
 	int ret = 0;

@@ -29,120 +29,119 @@
 
 /* A posted receive. */
 struct shrimp_recv {
-	struct rnic_match_recv m;	/* first: in the matching engine */
-	void *context;			/* the caller's */
-	const struct iovec *iov;	/* buffers: one, or malloc'ed */
-	size_t niov;			/* entries of iov */
-	size_t len;			/* bytes, all of iov */
-	struct iovec one;		/* iov of one entry */
-	bool quiet;			/* no CQ entry on success */
-	bool tagged;			/* fi_trecv */
-	bool multi;			/* FI_MULTI_RECV: below counts */
-	bool released;			/* takes no more messages */
-	uint32_t filling;		/* messages being placed */
-	size_t used;			/* bytes given to messages */
+	struct rnic_match_recv m; /* first: in the matching engine */
+	void *context;		  /* the caller's */
+	const struct iovec *iov;  /* buffers: one, or malloc'ed */
+	size_t niov;		  /* entries of iov */
+	size_t len;		  /* bytes, all of iov */
+	struct iovec one;	  /* iov of one entry */
+	bool quiet;		  /* no CQ entry on success */
+	bool tagged;		  /* fi_trecv */
+	bool multi;		  /* FI_MULTI_RECV: below counts */
+	bool released;		  /* takes no more messages */
+	uint32_t filling;	  /* messages being placed */
+	size_t used;		  /* bytes given to messages */
 };
 
 /* Where a matched message goes, and what its completion will say. */
 struct shrimp_placed {
-	struct shrimp_recv *r;	/* the receive */
-	size_t off;		/* first byte in it */
-	size_t room;		/* bytes of the message that fit */
-	size_t total;		/* bytes of the message */
-	uint64_t tag;		/* its tag */
-	uint64_t data;		/* its remote CQ data */
-	uint32_t src;		/* its sender: peer id */
-	uint8_t flags;		/* enum rnic_desc_flag */
+	struct shrimp_recv *r; /* the receive */
+	size_t off;	       /* first byte in it */
+	size_t room;	       /* bytes of the message that fit */
+	size_t total;	       /* bytes of the message */
+	uint64_t tag;	       /* its tag */
+	uint64_t data;	       /* its remote CQ data */
+	uint32_t src;	       /* its sender: peer id */
+	uint8_t flags;	       /* enum rnic_desc_flag */
 };
 
 enum shrimp_umsg_kind {
-	SHRIMP_UMSG_WHOLE,	/* payload in buf */
-	SHRIMP_UMSG_PARTIAL,	/* chunks still arrive into buf */
-	SHRIMP_UMSG_HELD,	/* payload in the sender's buffer */
-	SHRIMP_UMSG_HEAP,	/* payload in the sender's heap */
-	SHRIMP_UMSG_SELF,	/* payload with a send of this endpoint */
-	SHRIMP_UMSG_DEAD,	/* claimed, then its sender died */
+	SHRIMP_UMSG_WHOLE,   /* payload in buf */
+	SHRIMP_UMSG_PARTIAL, /* chunks still arrive into buf */
+	SHRIMP_UMSG_HELD,    /* payload in the sender's buffer */
+	SHRIMP_UMSG_HEAP,    /* payload in the sender's heap */
+	SHRIMP_UMSG_SELF,    /* payload with a send of this endpoint */
+	SHRIMP_UMSG_DEAD,    /* claimed, then its sender died */
 };
 
 /* A message without a receive. */
 struct shrimp_umsg {
-	struct rnic_match_msg m;	/* first: in the matching engine */
-	struct cds_list_head link;	/* in lane->umsgs if lane is set */
-	struct cds_list_head claim;	/* in ep->claimed */
-	struct shrimp_rx_lane *lane;	/* sender's lane if still needed */
-	struct shrimp_op *self;		/* SELF: the send */
-	struct shrimp_inbound *in;	/* PARTIAL: who fills it */
-	void *claimer;			/* context of the FI_CLAIM peek */
-	uint64_t data;			/* remote CQ data */
-	uint64_t op;			/* sender's name of it, 0 if none */
-	uint64_t heap_off;		/* HEAP */
-	uint64_t va;			/* HELD: sender's address, or 0 */
-	size_t total;			/* bytes of the message */
-	size_t self_cost;		/* counted in ep->self_bytes */
-	uint8_t kind;			/* enum shrimp_umsg_kind */
-	uint8_t flags;			/* enum rnic_desc_flag */
-	uint8_t buf[];			/* WHOLE, PARTIAL: the payload */
+	struct rnic_match_msg m;     /* first: in the matching engine */
+	struct cds_list_head link;   /* in lane->umsgs if lane is set */
+	struct cds_list_head claim;  /* in ep->claimed */
+	struct shrimp_rx_lane *lane; /* sender's lane if still needed */
+	struct shrimp_op *self;	     /* SELF: the send */
+	struct shrimp_inbound *in;   /* PARTIAL: who fills it */
+	void *claimer;		     /* context of the FI_CLAIM peek */
+	uint64_t data;		     /* remote CQ data */
+	uint64_t op;		     /* sender's name of it, 0 if none */
+	uint64_t heap_off;	     /* HEAP */
+	uint64_t va;		     /* HELD: sender's address, or 0 */
+	size_t total;		     /* bytes of the message */
+	size_t self_cost;	     /* counted in ep->self_bytes */
+	uint8_t kind;		     /* enum shrimp_umsg_kind */
+	uint8_t flags;		     /* enum rnic_desc_flag */
+	uint8_t buf[];		     /* WHOLE, PARTIAL: the payload */
 };
 
 /* A message whose payload is on its way. */
 struct shrimp_inbound {
-	struct cds_list_head link;	/* in lane->inbounds */
-	struct shrimp_rx_lane *lane;	/* where it comes from */
-	struct shrimp_umsg *u;		/* unmatched when it began, or NULL */
-	struct shrimp_placed to;	/* to.r NULL while unmatched */
-	uint64_t name;			/* held: what DATA calls it, else 0 */
-	uint64_t op;			/* sender's name, for ACK_DONE */
-	uint64_t heap_off;		/* pull: place in the sender's heap */
-	size_t want;			/* bytes that will come */
-	size_t got;			/* bytes that came */
+	struct cds_list_head link;   /* in lane->inbounds */
+	struct shrimp_rx_lane *lane; /* where it comes from */
+	struct shrimp_umsg *u;	     /* unmatched when it began, or NULL */
+	struct shrimp_placed to;     /* to.r NULL while unmatched */
+	uint64_t name;		     /* held: what DATA calls it, else 0 */
+	uint64_t op;		     /* sender's name, for ACK_DONE */
+	uint64_t heap_off;	     /* pull: place in the sender's heap */
+	size_t want;		     /* bytes that will come */
+	size_t got;		     /* bytes that came */
 };
 
 /* An answer that found the return ring full. */
 struct shrimp_answer {
-	struct cds_list_head link;	/* in lane->answers, in order */
-	enum rnic_ret_code code;	/* what to say */
-	struct rnic_ret ret;		/* and about what */
+	struct cds_list_head link; /* in lane->answers, in order */
+	enum rnic_ret_code code;   /* what to say */
+	struct rnic_ret ret;	   /* and about what */
 };
 
 /* A lane into this endpoint. */
 struct shrimp_rx_lane {
-	struct rnic_lane_rx rx;		/* our end of the rings */
-	struct shrimp_ep *ep;		/* whose lane */
-	struct shrimp_peer *peer;	/* the sender */
-	struct rnic_proc *proc;		/* its process */
-	struct rnic_remote *remote;	/* attached when needed, or NULL */
-	struct shrimp_inbound *cur;	/* FIRST seen, NEXT to come */
-	fi_addr_t src;			/* sender in the AV, see src_gen */
-	uint32_t src_gen;		/* AV generation of src */
-	unsigned int index;		/* lane number */
-	uint32_t idle;			/* polls without a descriptor */
-	bool hot;			/* in ep->hot */
-	uint32_t id;			/* of peer: what matching compares */
-	bool broken;			/* sender wrote nonsense: ignored */
-	bool over_budget;		/* flag raised in the lane */
-	struct cds_list_head umsgs;	/* messages that need the lane */
-	struct cds_list_head inbounds;	/* messages on their way */
-	struct cds_list_head answers;	/* waiting for ring room */
+	struct rnic_lane_rx rx;	       /* our end of the rings */
+	struct shrimp_ep *ep;	       /* whose lane */
+	struct shrimp_peer *peer;      /* the sender */
+	struct rnic_proc *proc;	       /* its process */
+	struct rnic_remote *remote;    /* attached when needed, or NULL */
+	struct shrimp_inbound *cur;    /* FIRST seen, NEXT to come */
+	fi_addr_t src;		       /* sender in the AV, see src_gen */
+	uint32_t src_gen;	       /* AV generation of src */
+	unsigned int index;	       /* lane number */
+	uint32_t idle;		       /* polls without a descriptor */
+	bool hot;		       /* in ep->hot */
+	uint32_t id;		       /* of peer: what matching compares */
+	bool broken;		       /* sender wrote nonsense: ignored */
+	bool over_budget;	       /* flag raised in the lane */
+	struct cds_list_head umsgs;    /* messages that need the lane */
+	struct cds_list_head inbounds; /* messages on their way */
+	struct cds_list_head answers;  /* waiting for ring room */
 };
 
 /* What a receive callback describes. */
 struct shrimp_recv_req {
-	const struct iovec *iov;	/* buffers */
-	size_t niov;			/* entries of iov */
-	fi_addr_t src;			/* or FI_ADDR_UNSPEC */
-	uint64_t tag;			/* 0 if not tagged */
-	uint64_t ignore;		/* ~0 if not tagged */
-	void *context;			/* the caller's */
-	uint64_t flags;			/* FI_PEEK and so on */
-	bool tagged;			/* fi_trecv */
+	const struct iovec *iov; /* buffers */
+	size_t niov;		 /* entries of iov */
+	fi_addr_t src;		 /* or FI_ADDR_UNSPEC */
+	uint64_t tag;		 /* 0 if not tagged */
+	uint64_t ignore;	 /* ~0 if not tagged */
+	void *context;		 /* the caller's */
+	uint64_t flags;		 /* FI_PEEK and so on */
+	bool tagged;		 /* fi_trecv */
 };
 
 /*
  * fi_recv and fi_trecv in all forms. Returns 0, -FI_EINVAL, -FI_ENOMEM;
  * never -FI_EAGAIN (contract P2).
  */
-ssize_t shrimp_rx_recv(struct shrimp_ep *ep,
-		       const struct shrimp_recv_req *q);
+ssize_t shrimp_rx_recv(struct shrimp_ep *ep, const struct shrimp_recv_req *q);
 
 /*
  * Cancels the posted receive with @context: its error entry is written, its
@@ -189,13 +188,13 @@ void shrimp_rx_fini(struct shrimp_ep *ep);
  * calls it, for acknowledgements.
  */
 struct shrimp_arrival {
-	const uint8_t *p;	/* payload, in a segment or ours */
-	size_t len;		/* bytes */
-	uint64_t tag;		/* tag */
-	uint64_t data;		/* remote CQ data */
-	uint64_t op;		/* sender's name of it, or 0 */
-	uint8_t flags;		/* enum rnic_desc_flag */
-	uint8_t path;		/* enum fi_shrimp_path, for the counters */
+	const uint8_t *p; /* payload, in a segment or ours */
+	size_t len;	  /* bytes */
+	uint64_t tag;	  /* tag */
+	uint64_t data;	  /* remote CQ data */
+	uint64_t op;	  /* sender's name of it, or 0 */
+	uint8_t flags;	  /* enum rnic_desc_flag */
+	uint8_t path;	  /* enum fi_shrimp_path, for the counters */
 };
 
 /* Delivers or queues @a. Returns 0 or -FI_ENOMEM (nothing happened). */
@@ -234,8 +233,8 @@ void shrimp_rx_discard(struct shrimp_ep *ep, struct shrimp_umsg *u);
 void shrimp_umsg_free(struct shrimp_ep *ep, struct shrimp_umsg *u);
 
 /* True if a message of @total bytes will be the last one @r takes. */
-bool shrimp_rx_uses_up(const struct shrimp_ep *ep,
-		       const struct shrimp_recv *r, size_t total);
+bool shrimp_rx_uses_up(const struct shrimp_ep *ep, const struct shrimp_recv *r,
+		       size_t total);
 
 /* Takes room for a message of @total bytes in @r; unposts it if used up. */
 void shrimp_rx_place(struct shrimp_ep *ep, struct shrimp_recv *r,

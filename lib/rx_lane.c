@@ -24,10 +24,10 @@
 #include "shm/log.h"
 
 enum {
-	DRAIN_MAX = 256,	/* descriptors of a lane in one call */
-	HOT_FREE = 8,		/* so many hot lanes cost next to nothing */
-	IDLE_POLLS = 4096,	/* empty polls before a lane is parked */
-	HOT_MIN = 16,		/* first size of the hot table */
+	DRAIN_MAX = 256,   /* descriptors of a lane in one call */
+	HOT_FREE = 8,	   /* so many hot lanes cost next to nothing */
+	IDLE_POLLS = 4096, /* empty polls before a lane is parked */
+	HOT_MIN = 16,	   /* first size of the hot table */
 };
 
 /* ---- answers ---- */
@@ -132,9 +132,9 @@ static int lane_pool(struct shrimp_rx_lane *l)
 
 /* What became of a descriptor. */
 enum step {
-	STEP_TAKEN,	/* done with it */
-	STEP_LATER,	/* cannot be done now: leave it in the lane */
-	STEP_BROKEN,	/* nonsense: the sender is ignored from now on */
+	STEP_TAKEN,  /* done with it */
+	STEP_LATER,  /* cannot be done now: leave it in the lane */
+	STEP_BROKEN, /* nonsense: the sender is ignored from now on */
 };
 
 /* The payload of a chunk descriptor, or NULL with *@why. */
@@ -169,9 +169,7 @@ static enum step drop_message(struct shrimp_rx_lane *l, enum step why)
 
 static enum step step_of(int ret)
 {
-	return ret == -FI_ENOMEM ? STEP_LATER :
-	       ret		 ? STEP_BROKEN :
-				   STEP_TAKEN;
+	return ret == -FI_ENOMEM ? STEP_LATER : ret ? STEP_BROKEN : STEP_TAKEN;
 }
 
 /* The fields common to the arrival of any message. */
@@ -275,9 +273,8 @@ static enum step step_next(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 static enum step step_held(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 			   uint64_t head, bool heap)
 {
-	struct shrimp_arrival a = arrival(d, head,
-					  heap ? FI_SHRIMP_PATH_HEAP :
-						 FI_SHRIMP_PATH_STREAM);
+	struct shrimp_arrival a = arrival(
+		d, head, heap ? FI_SHRIMP_PATH_HEAP : FI_SHRIMP_PATH_STREAM);
 	struct rnic_desc_ext x = d->ext;
 
 	rnic_compiler_barrier();
@@ -298,8 +295,8 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 
 	rnic_compiler_barrier();
 	/* names come from a peer: only its own messages count */
-	if (!in || in->lane != l || (x.chunk == RNIC_CHUNK_NONE &&
-				     x.chunk_len > RNIC_RING_MSG_MAX))
+	if (!in || in->lane != l ||
+	    (x.chunk == RNIC_CHUNK_NONE && x.chunk_len > RNIC_RING_MSG_MAX))
 		return STEP_BROKEN;
 	if (x.chunk == RNIC_CHUNK_NONE)
 		p = rnic_lane_take_bytes(&l->rx, x.chunk_len);
@@ -338,9 +335,10 @@ static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 /* The sender wrote nonsense: its lane is read no more (contract L3). */
 static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 {
-	rnic_log(RNIC_LOG_WARN, "pid %u wrote a descriptor that makes no "
-		 "sense (head %#llx): its lane is closed", l->peer->addr.pid,
-		 (unsigned long long)head);
+	rnic_log(RNIC_LOG_WARN,
+		 "pid %u wrote a descriptor that makes no "
+		 "sense (head %#llx): its lane is closed",
+		 l->peer->addr.pid, (unsigned long long)head);
 	l->broken = true;
 	rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
 }
@@ -549,7 +547,7 @@ static void end_pulls(struct shrimp_rx_lane *l)
 {
 	struct shrimp_inbound *in, *next;
 
-	cds_list_for_each_entry_safe(in, next, &l->ep->pulls, link)
+	cds_list_for_each_entry_safe (in, next, &l->ep->pulls, link)
 		if (in->lane == l)
 			shrimp_rx_end(in, FI_ECONNRESET);
 }
@@ -563,11 +561,11 @@ static void lane_free(struct shrimp_rx_lane *l)
 	struct shrimp_answer *a, *na;
 
 	end_pulls(l);
-	cds_list_for_each_entry_safe(in, nin, &l->inbounds, link)
+	cds_list_for_each_entry_safe (in, nin, &l->inbounds, link)
 		shrimp_rx_end(in, FI_ECONNRESET);
-	cds_list_for_each_entry_safe(u, nu, &l->umsgs, link)
+	cds_list_for_each_entry_safe (u, nu, &l->umsgs, link)
 		umsg_orphan(ep, u);
-	cds_list_for_each_entry_safe(a, na, &l->answers, link)
+	cds_list_for_each_entry_safe (a, na, &l->answers, link)
 		free(a);
 	hot_remove(l);
 	ep->lanes[l->index] = NULL;

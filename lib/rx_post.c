@@ -80,8 +80,8 @@ static struct shrimp_recv *recv_new(struct shrimp_ep *ep,
 static bool match_waiting(struct shrimp_ep *ep, struct shrimp_recv *r)
 {
 	struct rnic_match *m = shrimp_rx_match(ep, r->tagged);
-	struct rnic_match_msg *msg = rnic_match_find_msg(
-		m, r->m.src, r->m.tag, r->m.ignore);
+	struct rnic_match_msg *msg =
+		rnic_match_find_msg(m, r->m.src, r->m.tag, r->m.ignore);
 
 	if (!msg)
 		return false;
@@ -99,8 +99,8 @@ static void post_multi(struct shrimp_ep *ep, struct shrimp_recv *r)
 	struct rnic_match *m = shrimp_rx_match(ep, r->tagged);
 
 	for (;;) {
-		struct rnic_match_msg *msg = rnic_match_find_msg(
-			m, r->m.src, r->m.tag, r->m.ignore);
+		struct rnic_match_msg *msg =
+			rnic_match_find_msg(m, r->m.src, r->m.tag, r->m.ignore);
 		struct shrimp_umsg *u = (struct shrimp_umsg *)msg;
 		bool last;
 
@@ -174,11 +174,13 @@ static bool source_dead(struct shrimp_ep *ep, uint32_t src)
 static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
 {
 	struct shrimp_comp_err e = {
-		.c = { .context = r->context, .tag = r->m.tag,
+		.c = { .context = r->context,
+		       .tag = r->m.tag,
 		       .flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
 				(r->multi ? FI_MULTI_RECV : 0),
 		       .src = FI_ADDR_NOTAVAIL },
-		.err = err, .prov_errno = err,
+		.err = err,
+		.prov_errno = err,
 	};
 
 	if (ep->rx_cntr)
@@ -219,9 +221,12 @@ static void peek_result(struct shrimp_ep *ep, const struct shrimp_recv_req *q,
 			const struct shrimp_umsg *u)
 {
 	struct shrimp_comp_err e = {
-		.c = { .context = q->context, .flags = FI_RECV | FI_TAGGED,
-		       .tag = q->tag, .src = FI_ADDR_NOTAVAIL },
-		.err = FI_ENOMSG, .prov_errno = FI_ENOMSG,
+		.c = { .context = q->context,
+		       .flags = FI_RECV | FI_TAGGED,
+		       .tag = q->tag,
+		       .src = FI_ADDR_NOTAVAIL },
+		.err = FI_ENOMSG,
+		.prov_errno = FI_ENOMSG,
 	};
 
 	if (!ep->rx_cq)
@@ -285,7 +290,7 @@ static ssize_t claim(struct shrimp_ep *ep, const struct shrimp_recv_req *q)
 	struct shrimp_umsg *u, *found = NULL;
 	struct shrimp_recv *r;
 
-	cds_list_for_each_entry(u, &ep->claimed, claim)
+	cds_list_for_each_entry (u, &ep->claimed, claim)
 		if (u->claimer == q->context) {
 			found = u;
 			break;
@@ -428,7 +433,7 @@ void shrimp_rx_drop(struct shrimp_ep *ep)
 
 	drop_in(ep, &ep->tagged);
 	drop_in(ep, &ep->msg);
-	cds_list_for_each_entry_safe(u, next, &ep->claimed, claim) {
+	cds_list_for_each_entry_safe (u, next, &ep->claimed, claim) {
 		if (u->in)
 			u->in->u = NULL;
 		shrimp_umsg_free(ep, u);

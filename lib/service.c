@@ -17,8 +17,8 @@
 #include "shm/sock.h"
 
 enum {
-	SERVE_BATCH = 16,	/* clients answered in one call */
-	HOST_MAX = 256,		/* longest host name */
+	SERVE_BATCH = 16, /* clients answered in one call */
+	HOST_MAX = 256,	  /* longest host name */
 };
 
 /* ---- which node ---- */
@@ -58,8 +58,7 @@ static bool is_our_number(const char *node)
 		return ntohl(a4.s_addr) >> 24 == IN_LOOPBACKNET ||
 		       is_interface(AF_INET, &a4);
 	if (inet_pton(AF_INET6, node, &a6) == 1)
-		return IN6_IS_ADDR_LOOPBACK(&a6) ||
-		       is_interface(AF_INET6, &a6);
+		return IN6_IS_ADDR_LOOPBACK(&a6) || is_interface(AF_INET6, &a6);
 	return false;
 }
 
@@ -114,8 +113,8 @@ int shrimp_service_bind(const char *service, int *lfd)
 	fd = rnic_sock_listen(name);
 	if (fd < 0) {
 		rnic_log(RNIC_LOG_WARN, "service %s: %s", service,
-			 fd == -EADDRINUSE ? "another endpoint has it" :
-					     strerror(-fd));
+			 fd == -EADDRINUSE ? "another endpoint has it"
+					   : strerror(-fd));
 		return fd;
 	}
 	*lfd = fd;

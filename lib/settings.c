@@ -20,27 +20,27 @@ extern char **environ;
 #define PREFIX "FI_SHRIMP_"
 
 enum kind {
-	KIND_BYTES,	/* number with k, m or g */
-	KIND_COUNT,	/* plain number */
-	KIND_SECONDS,	/* decimal seconds, kept as milliseconds */
-	KIND_WORD,	/* one of a list */
-	KIND_PATH,	/* any string */
+	KIND_BYTES,   /* number with k, m or g */
+	KIND_COUNT,   /* plain number */
+	KIND_SECONDS, /* decimal seconds, kept as milliseconds */
+	KIND_WORD,    /* one of a list */
+	KIND_PATH,    /* any string */
 };
 
 struct setting {
-	const char *name;	/* after FI_SHRIMP_, upper case */
-	const char *param;	/* as libfabric wants it: lower case */
-	enum kind kind;		/* how to read it */
-	double min, max;	/* of numbers */
-	double def;		/* default, of words the index */
-	size_t off;		/* in struct shrimp_settings */
-	size_t size;		/* of the field */
-	const char *words;	/* "a|b|c"; of a number: the name of 0 */
-	const char *help;	/* one sentence */
+	const char *name;  /* after FI_SHRIMP_, upper case */
+	const char *param; /* as libfabric wants it: lower case */
+	enum kind kind;	   /* how to read it */
+	double min, max;   /* of numbers */
+	double def;	   /* default, of words the index */
+	size_t off;	   /* in struct shrimp_settings */
+	size_t size;	   /* of the field */
+	const char *words; /* "a|b|c"; of a number: the name of 0 */
+	const char *help;  /* one sentence */
 };
 
-#define FIELD(f) \
-	offsetof(struct shrimp_settings, f), \
+#define FIELD(f)                                                               \
+	offsetof(struct shrimp_settings, f),                                   \
 		sizeof(((struct shrimp_settings *)0)->f)
 
 static const struct setting table[] = {
@@ -60,7 +60,8 @@ static const struct setting table[] = {
 	{ "LINGER", "linger", KIND_SECONDS, 0, 3600, 5, FIELD(linger_ms), NULL,
 	  "seconds that closing an endpoint waits for peers to fetch" },
 	{ "LANE_LINES", "lane_lines", KIND_COUNT, 2, 64, 64, FIELD(lane_lines),
-	  NULL, "descriptors under way to one peer (a small one is for tests)" },
+	  NULL,
+	  "descriptors under way to one peer (a small one is for tests)" },
 	{ "SPIN", "spin", KIND_COUNT, 1, 1e9, 100, FIELD(spin), NULL,
 	  "empty polls before a yield when processes outnumber cores" },
 	{ "ATTACH", "attach", KIND_WORD, 0, 0, 0, FIELD(attach),
@@ -153,7 +154,7 @@ static void store(struct shrimp_settings *to, const struct setting *s, double x)
 	else if (s->size == sizeof(unsigned int))
 		*(unsigned int *)at = (unsigned int)x;
 	else
-		*(bool *)at = x == 0;	/* the first word means yes */
+		*(bool *)at = x == 0; /* the first word means yes */
 }
 
 static void allowed_text(const struct setting *s, char *buf, size_t room)
@@ -220,8 +221,10 @@ static int check_names(void)
 		if (strncmp(*e, PREFIX, strlen(PREFIX)) ||
 		    find(name, len - strlen(PREFIX)))
 			continue;
-		fprintf(stderr, "shrimp: %s: there is no such setting; "
-			"allowed: what fi_info -g " PREFIX " lists\n", *e);
+		fprintf(stderr,
+			"shrimp: %s: there is no such setting; "
+			"allowed: what fi_info -g " PREFIX " lists\n",
+			*e);
 		ret = -FI_EINVAL;
 	}
 	return ret;

@@ -11,30 +11,30 @@
 
 /* FI_SHRIMP_ATTACH; values as enum rnic_attach_mode. */
 enum shrimp_attach {
-	SHRIMP_ATTACH_AUTO,	/* /proc if possible, else socket */
-	SHRIMP_ATTACH_PROC,	/* /proc only */
-	SHRIMP_ATTACH_SOCKET,	/* socket only */
+	SHRIMP_ATTACH_AUTO,   /* /proc if possible, else socket */
+	SHRIMP_ATTACH_PROC,   /* /proc only */
+	SHRIMP_ATTACH_SOCKET, /* socket only */
 };
 
 /* FI_SHRIMP_NUMA. */
 enum shrimp_numa {
-	SHRIMP_NUMA_LOCAL,	/* tables, lanes, pools on the home node */
-	SHRIMP_NUMA_OFF,	/* leave placement to the kernel */
+	SHRIMP_NUMA_LOCAL, /* tables, lanes, pools on the home node */
+	SHRIMP_NUMA_OFF,   /* leave placement to the kernel */
 };
 
 struct shrimp_settings {
-	size_t tx_buffer;	/* bytes of injects kept: TX_BUFFER */
-	size_t cq_max;		/* unread completions: CQ_MAX */
-	size_t unexpected;	/* bytes of unmatched messages: UNEXPECTED */
-	size_t pool;		/* chunk pool, 0: by the L2 cache: POOL */
-	size_t eager_max;	/* largest message sent unasked: EAGER_MAX */
-	unsigned int linger_ms;	/* close waits so long: LINGER, seconds */
-	unsigned int lane_lines;	/* descriptors under way: LANE_LINES */
-	unsigned int spin;	/* empty polls before a yield: SPIN */
-	enum shrimp_attach attach;	/* how to attach: ATTACH */
-	enum shrimp_numa numa;	/* placement: NUMA */
-	bool membarrier;	/* use it: MEMBARRIER=auto, or off */
-	char *stats_file;	/* STATS, malloc'ed, or NULL */
+	size_t tx_buffer;	   /* bytes of injects kept: TX_BUFFER */
+	size_t cq_max;		   /* unread completions: CQ_MAX */
+	size_t unexpected;	   /* bytes of unmatched messages: UNEXPECTED */
+	size_t pool;		   /* chunk pool, 0: by the L2 cache: POOL */
+	size_t eager_max;	   /* largest message sent unasked: EAGER_MAX */
+	unsigned int linger_ms;	   /* close waits so long: LINGER, seconds */
+	unsigned int lane_lines;   /* descriptors under way: LANE_LINES */
+	unsigned int spin;	   /* empty polls before a yield: SPIN */
+	enum shrimp_attach attach; /* how to attach: ATTACH */
+	enum shrimp_numa numa;	   /* placement: NUMA */
+	bool membarrier;	   /* use it: MEMBARRIER=auto, or off */
+	char *stats_file;	   /* STATS, malloc'ed, or NULL */
 };
 
 /*

@@ -158,8 +158,8 @@ static void settings_path(void **state)
 static void settings_refused(void **state)
 {
 	static const struct {
-		const char *name, *value;	/* what is set */
-		const char *allowed;		/* a part of what is said */
+		const char *name, *value; /* what is set */
+		const char *allowed;	  /* a part of what is said */
 	} bad[] = {
 		{ "FI_SHRIMP_TX_BUFFER", "65535", "65536" },
 		{ "FI_SHRIMP_TX_BUFFER", "2g", "65536" },

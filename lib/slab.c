@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-	BLOCK_OBJECTS = 64,	/* objects fetched at once */
-	BLOCK_HEAD = 64,	/* room for the link, keeps alignment */
-	FIRST_NAMES = 64,	/* slots of a new table of names */
+	BLOCK_OBJECTS = 64, /* objects fetched at once */
+	BLOCK_HEAD = 64,    /* room for the link, keeps alignment */
+	FIRST_NAMES = 64,   /* slots of a new table of names */
 };
 
 void *shrimp_slab_refill(struct shrimp_slab *s)
@@ -38,9 +38,9 @@ void shrimp_slab_fini(struct shrimp_slab *s)
 }
 
 struct shrimp_name {
-	void *obj;	/* the object, NULL if the slot is free */
-	uint32_t gen;	/* moves at each reuse, never 0 */
-	uint32_t next;	/* free slots: next one + 1 */
+	void *obj;     /* the object, NULL if the slot is free */
+	uint32_t gen;  /* moves at each reuse, never 0 */
+	uint32_t next; /* free slots: next one + 1 */
 };
 
 /* Doubles the table; the new slots go to the free list. */

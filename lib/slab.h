@@ -14,9 +14,9 @@
 
 /* A free list over blocks of objects. Zeroed plus size is ready. */
 struct shrimp_slab {
-	size_t size;	/* bytes of an object, at least a pointer */
-	void *free;	/* linked through the first word of each */
-	void *blocks;	/* malloc'ed blocks, linked likewise */
+	size_t size;  /* bytes of an object, at least a pointer */
+	void *free;   /* linked through the first word of each */
+	void *blocks; /* malloc'ed blocks, linked likewise */
 };
 
 /* Out of line part of shrimp_slab_get(): fetches a block. NULL: no memory. */
@@ -50,9 +50,9 @@ void shrimp_slab_fini(struct shrimp_slab *s);
  * stale or invented name from a peer finds nothing. Never 0.
  */
 struct shrimp_names {
-	struct shrimp_name *slot;	/* the slots */
-	uint32_t count;			/* number of slots */
-	uint32_t free;			/* first free slot + 1, 0 if none */
+	struct shrimp_name *slot; /* the slots */
+	uint32_t count;		  /* number of slots */
+	uint32_t free;		  /* first free slot + 1, 0 if none */
 };
 
 /* Names @obj. Returns the name, or 0 if memory is short. */

@@ -24,7 +24,7 @@
 _Static_assert(FI_SHRIMP_PATH_MAX == 8, "paths in struct rnic_stats");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fi_shrimp_stats gone;	/* of closed domains */
+static struct fi_shrimp_stats gone; /* of closed domains */
 
 static void add_traffic(struct fi_shrimp_traffic *t, const rnic_a64 *msgs,
 			const rnic_a64 *bytes)
@@ -76,7 +76,7 @@ static void add_domain(struct shrimp_domain *d, void *arg)
 	pthread_mutex_lock(&lock);
 	add_sums(t, &d->closed);
 	pthread_mutex_unlock(&lock);
-	cds_list_for_each_entry(ep, &d->eps, in_dom)
+	cds_list_for_each_entry (ep, &d->eps, in_dom)
 		add_place(t, ep->stats);
 	pthread_mutex_unlock(&d->lock);
 }

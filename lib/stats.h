@@ -22,8 +22,7 @@ int shrimp_stats_ops_open(struct fid *fid, const char *name, uint64_t flags,
 			  void **ops);
 
 /* Adds the counters of a place to those of closed endpoints of @d. */
-void shrimp_stats_close_ep(struct shrimp_domain *d,
-			   const struct rnic_stats *s);
+void shrimp_stats_close_ep(struct shrimp_domain *d, const struct rnic_stats *s);
 
 /*
  * A domain has opened: notes it in FI_SHRIMP_STATS, so that one that never

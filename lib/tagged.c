@@ -102,8 +102,9 @@ static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
 			     .iov_len = len };
-	struct shrimp_send_args a = { .iov = &iov, .niov = 1, .dest = dest,
-				      .tag = tag, .tagged = true };
+	struct shrimp_send_args a = {
+		.iov = &iov, .niov = 1, .dest = dest, .tag = tag, .tagged = true
+	};
 
 	return shrimp_inject(ep, &a);
 }
@@ -135,8 +136,11 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
 			     .iov_len = len };
-	struct shrimp_send_args a = { .iov = &iov, .niov = 1, .dest = dest,
-				      .tag = tag, .data = data,
+	struct shrimp_send_args a = { .iov = &iov,
+				      .niov = 1,
+				      .dest = dest,
+				      .tag = tag,
+				      .data = data,
 				      .flags = FI_REMOTE_CQ_DATA,
 				      .tagged = true };
 

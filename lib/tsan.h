@@ -8,8 +8,8 @@
 #define SHRIMP_TSAN_H
 
 #if defined(__SANITIZE_THREAD__)
-void __tsan_acquire(void *addr);	/* of the sanitizer's runtime */
-void __tsan_release(void *addr);	/* likewise */
+void __tsan_acquire(void *addr); /* of the sanitizer's runtime */
+void __tsan_release(void *addr); /* likewise */
 
 /* @p is about to be published through liburcu. */
 static inline void shrimp_tsan_publish(void *p)

@@ -55,10 +55,13 @@ static void complete_error(struct shrimp_ep *ep, const struct shrimp_send *s,
 			   int err)
 {
 	struct shrimp_comp_err e = {
-		.c = { .context = s->context, .flags = comp_flags(s),
-		       .len = s->len, .tag = s->tag,
+		.c = { .context = s->context,
+		       .flags = comp_flags(s),
+		       .len = s->len,
+		       .tag = s->tag,
 		       .src = FI_ADDR_NOTAVAIL },
-		.err = err, .prov_errno = err,
+		.err = err,
+		.prov_errno = err,
 	};
 
 	if (ep->tx_cntr)
@@ -195,8 +198,8 @@ static int to_heap(struct shrimp_op *op)
 		op->heap_off = SHRIMP_NO_HEAP;
 		return ret == -EAGAIN ? -FI_EAGAIN : -FI_ENOMEM;
 	}
-	rnic_iov_gather(ep->place.heap + op->heap_off, op->s.iov, op->s.niov,
-			0, op->s.len);
+	rnic_iov_gather(ep->place.heap + op->heap_off, op->s.iov, op->s.niov, 0,
+			op->s.len);
 	return 0;
 }
 
@@ -208,8 +211,7 @@ static int keep_payload(struct shrimp_op *op)
 	rnic_iov_gather(op->small, op->s.iov, op->s.niov, 0, op->s.len);
 	if (op->s.iov != &op->one && op->s.iov)
 		free((void *)(uintptr_t)op->s.iov);
-	op->one = (struct iovec){ .iov_base = op->small,
-				  .iov_len = op->s.len };
+	op->one = (struct iovec){ .iov_base = op->small, .iov_len = op->s.len };
 	op->s.iov = &op->one;
 	op->s.niov = 1;
 	return 0;
@@ -425,7 +427,8 @@ static void publish_chunk(struct shrimp_tx_peer *tp,
 		kind = len == s->len ? RNIC_DESC_CHUNK : RNIC_DESC_FIRST;
 	rnic_pool_locate(&ep->pool.geom, chunk, (uint32_t)len, &at);
 	rnic_iov_gather(ep->place.pool + at, s->iov, s->niov, off, len);
-	d->ext = (struct rnic_desc_ext){ .total = s->len, .chunk = chunk,
+	d->ext = (struct rnic_desc_ext){ .total = s->len,
+					 .chunk = chunk,
 					 .chunk_len = (uint32_t)len,
 					 .op = op ? op->name : 0 };
 	shrimp_tx_note(tp, tp->lane.seq, chunk, op);
@@ -464,11 +467,11 @@ static void eager_done(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 		shrimp_tx_finish(op, 0);
 }
 
-enum { EAGER_DESCS = 65536 / RNIC_POOL_LARGE };	/* of the largest message */
+enum { EAGER_DESCS = 65536 / RNIC_POOL_LARGE }; /* of the largest message */
 
 /* Through the pool, if chunks and lines are there. Else -FI_EAGAIN. */
-static int publish_eager(struct shrimp_tx_peer *tp,
-			 const struct shrimp_send *s, struct shrimp_op *op)
+static int publish_eager(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
+			 struct shrimp_op *op)
 {
 	bool large = s->len > 4 * RNIC_POOL_SMALL;
 	uint32_t n = (uint32_t)((s->len + chunk_size(large) - 1) /
@@ -526,17 +529,19 @@ static int publish_held(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 	if (o->heap_off != SHRIMP_NO_HEAP)
 		kind = RNIC_DESC_HEAP;
 	d->ext = (struct rnic_desc_ext){
-		.total = s->len, .chunk = RNIC_CHUNK_NONE, .op = o->name,
+		.total = s->len,
+		.chunk = RNIC_CHUNK_NONE,
+		.op = o->name,
 		.heap_off = o->heap_off,
 		.va = s->niov == 1 ? (uintptr_t)s->iov->iov_base : 0,
 	};
-	set_state(o, kind == RNIC_DESC_HELD ? SHRIMP_OP_HELD :
-					      SHRIMP_OP_ANSWER);
+	set_state(o,
+		  kind == RNIC_DESC_HELD ? SHRIMP_OP_HELD : SHRIMP_OP_ANSWER);
 	publish(tp, d, kind, s->desc_flags | ack_flags(s), 0);
 	rnic_count64(&tp->ep->stats->held, 1);
 	shrimp_ep_count_tx(tp->ep,
-			   kind == RNIC_DESC_HELD ? FI_SHRIMP_PATH_STREAM :
-						    FI_SHRIMP_PATH_HEAP,
+			   kind == RNIC_DESC_HELD ? FI_SHRIMP_PATH_STREAM
+						  : FI_SHRIMP_PATH_HEAP,
 			   s->len);
 	if (s->level == SHRIMP_LEVEL_INJECT && kind == RNIC_DESC_HEAP &&
 	    !o->counted) {
@@ -596,8 +601,8 @@ int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 static bool over_limit(const struct shrimp_ep *ep)
 {
 	return ep->queued >= SHRIMP_QUEUE_MAX ||
-	       (ep->tx_cq && shrimp_cq_unread(ep->tx_cq) >=
-				     ep->domain->set->cq_max);
+	       (ep->tx_cq &&
+		shrimp_cq_unread(ep->tx_cq) >= ep->domain->set->cq_max);
 }
 
 static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)

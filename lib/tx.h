@@ -26,38 +26,38 @@
 
 struct shrimp_peer;
 
-#define SHRIMP_NO_HEAP UINT64_MAX	/* op has nothing in the heap */
+#define SHRIMP_NO_HEAP UINT64_MAX /* op has nothing in the heap */
 
 /* How far a message must have got before its completion. */
 enum shrimp_level {
-	SHRIMP_LEVEL_INJECT,	/* the buffer may be reused */
-	SHRIMP_LEVEL_TRANSMIT,	/* does not depend on this process any more */
-	SHRIMP_LEVEL_DELIVERY,	/* whole in the receiver's memory */
-	SHRIMP_LEVEL_MATCH,	/* matched by a receive */
+	SHRIMP_LEVEL_INJECT,   /* the buffer may be reused */
+	SHRIMP_LEVEL_TRANSMIT, /* does not depend on this process any more */
+	SHRIMP_LEVEL_DELIVERY, /* whole in the receiver's memory */
+	SHRIMP_LEVEL_MATCH,    /* matched by a receive */
 };
 
 /* A send as a libfabric callback describes it. */
 struct shrimp_send {
-	const struct iovec *iov;	/* payload */
-	size_t niov;			/* entries of iov */
-	size_t len;			/* bytes, all of iov */
-	uint64_t tag;			/* 0 if not tagged */
-	uint64_t data;			/* remote CQ data */
-	void *context;			/* the caller's */
-	uint8_t desc_flags;		/* RNIC_DESC_TAGGED, _CQ_DATA */
-	uint8_t level;			/* enum shrimp_level */
-	bool inject;			/* payload must be copied now */
-	bool quiet;			/* no CQ entry on success */
-	bool fence;			/* after everything before it */
-	bool no_context;		/* nobody to report to: inject calls */
+	const struct iovec *iov; /* payload */
+	size_t niov;		 /* entries of iov */
+	size_t len;		 /* bytes, all of iov */
+	uint64_t tag;		 /* 0 if not tagged */
+	uint64_t data;		 /* remote CQ data */
+	void *context;		 /* the caller's */
+	uint8_t desc_flags;	 /* RNIC_DESC_TAGGED, _CQ_DATA */
+	uint8_t level;		 /* enum shrimp_level */
+	bool inject;		 /* payload must be copied now */
+	bool quiet;		 /* no CQ entry on success */
+	bool fence;		 /* after everything before it */
+	bool no_context;	 /* nobody to report to: inject calls */
 };
 
 enum shrimp_op_state {
-	SHRIMP_OP_QUEUED,	/* not published */
-	SHRIMP_OP_CONSUME,	/* published, chunks not yet consumed */
-	SHRIMP_OP_HELD,		/* published without payload */
-	SHRIMP_OP_STREAM,	/* payload asked for, being sent */
-	SHRIMP_OP_ANSWER,	/* waits for the receiver's word */
+	SHRIMP_OP_QUEUED,  /* not published */
+	SHRIMP_OP_CONSUME, /* published, chunks not yet consumed */
+	SHRIMP_OP_HELD,	   /* published without payload */
+	SHRIMP_OP_STREAM,  /* payload asked for, being sent */
+	SHRIMP_OP_ANSWER,  /* waits for the receiver's word */
 };
 
 struct shrimp_op {
@@ -74,45 +74,45 @@ struct shrimp_op {
 	uint8_t state;			/* enum shrimp_op_state */
 	bool counted;			/* completion already written */
 	struct iovec one;		/* iov of one entry */
-	uint8_t small[RNIC_INLINE_MAX];	/* a queued small inject */
+	uint8_t small[RNIC_INLINE_MAX]; /* a queued small inject */
 };
 
 /* What a line of the lane's ring holds beside the descriptor. */
 struct shrimp_inflight {
-	uint32_t chunk;			/* to free, or RNIC_CHUNK_NONE */
-	struct shrimp_op *op;		/* to tell, or NULL */
+	uint32_t chunk;	      /* to free, or RNIC_CHUNK_NONE */
+	struct shrimp_op *op; /* to tell, or NULL */
 };
 
 enum shrimp_tx_state {
-	SHRIMP_TX_RESOLVE,	/* a service name not yet found */
-	SHRIMP_TX_ATTACH,	/* waits for the peer's socket */
-	SHRIMP_TX_LIVE,		/* lane claimed */
-	SHRIMP_TX_DOWN,		/* dead or closed: everything fails */
+	SHRIMP_TX_RESOLVE, /* a service name not yet found */
+	SHRIMP_TX_ATTACH,  /* waits for the peer's socket */
+	SHRIMP_TX_LIVE,	   /* lane claimed */
+	SHRIMP_TX_DOWN,	   /* dead or closed: everything fails */
 };
 
 /* A destination of this endpoint. */
 struct shrimp_tx_peer {
-	struct rnic_lane_tx lane;	/* LIVE: our end of the lane */
-	bool fast;			/* LIVE, nothing queued, not self */
-	bool self;			/* this endpoint itself */
-	uint8_t state;			/* enum shrimp_tx_state */
-	bool in_active;			/* linked in ep.active */
-	uint32_t retired;		/* lane lines looked at */
-	uint64_t inflight_bits;		/* lines with something to retire */
-	uint32_t chunks[2];		/* held there: small, large */
-	uint32_t answers;		/* ops that wait for an answer */
-	size_t nops;			/* entries of ops */
-	struct shrimp_ep *ep;		/* whose destination */
-	struct shrimp_peer *peer;	/* who */
-	struct rnic_remote *remote;	/* ATTACH, LIVE, DOWN */
-	unsigned int index;		/* lane number */
-	int error;			/* DOWN: code of failed operations */
-	uint64_t deadline_ms;		/* RESOLVE: give up */
-	int conn;			/* RESOLVE: to the service, or -1 */
-	struct cds_list_head active;	/* in ep.active */
-	struct cds_list_head queue;	/* QUEUED, call order */
-	struct cds_list_head streams;	/* STREAM, order of GO */
-	struct cds_list_head ops;	/* all */
+	struct rnic_lane_tx lane;	  /* LIVE: our end of the lane */
+	bool fast;			  /* LIVE, nothing queued, not self */
+	bool self;			  /* this endpoint itself */
+	uint8_t state;			  /* enum shrimp_tx_state */
+	bool in_active;			  /* linked in ep.active */
+	uint32_t retired;		  /* lane lines looked at */
+	uint64_t inflight_bits;		  /* lines with something to retire */
+	uint32_t chunks[2];		  /* held there: small, large */
+	uint32_t answers;		  /* ops that wait for an answer */
+	size_t nops;			  /* entries of ops */
+	struct shrimp_ep *ep;		  /* whose destination */
+	struct shrimp_peer *peer;	  /* who */
+	struct rnic_remote *remote;	  /* ATTACH, LIVE, DOWN */
+	unsigned int index;		  /* lane number */
+	int error;			  /* DOWN: code of failed operations */
+	uint64_t deadline_ms;		  /* RESOLVE: give up */
+	int conn;			  /* RESOLVE: to the service, or -1 */
+	struct cds_list_head active;	  /* in ep.active */
+	struct cds_list_head queue;	  /* QUEUED, call order */
+	struct cds_list_head streams;	  /* STREAM, order of GO */
+	struct cds_list_head ops;	  /* all */
 	struct shrimp_inflight *inflight; /* RNIC_LANE_LINES, by sequence */
 };
 
@@ -147,8 +147,7 @@ int shrimp_tx_cancel(struct shrimp_ep *ep, void *context);
 void shrimp_tx_finish(struct shrimp_op *op, int err);
 
 /* The destination for peer @id if this endpoint has one, else NULL. */
-struct shrimp_tx_peer *shrimp_tx_by_id(const struct shrimp_ep *ep,
-				       uint32_t id);
+struct shrimp_tx_peer *shrimp_tx_by_id(const struct shrimp_ep *ep, uint32_t id);
 
 /* True while something still lies in our memory that a peer has to fetch. */
 bool shrimp_tx_lingers(struct shrimp_ep *ep);

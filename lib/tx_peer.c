@@ -21,8 +21,8 @@
 #include "shm/log.h"
 
 enum {
-	RESOLVE_TIMEOUT_MS = 5000,	/* a service nobody offers */
-	GROW_MIN = 64,			/* first size of a table */
+	RESOLVE_TIMEOUT_MS = 5000, /* a service nobody offers */
+	GROW_MIN = 64,		   /* first size of a table */
 };
 
 /* Makes room for index @i in a table of pointers; the new part is NULL. */
@@ -104,8 +104,9 @@ static void go_live(struct shrimp_tx_peer *tp)
 	tp->state = SHRIMP_TX_LIVE;
 	tp->fast = cds_list_empty(&tp->queue);
 	rnic_count64(&ep->stats->peers, 1);
-	rnic_count64(tp->remote->by_socket ? &ep->stats->attach_socket :
-					     &ep->stats->attach_proc, 1);
+	rnic_count64(tp->remote->by_socket ? &ep->stats->attach_socket
+					   : &ep->stats->attach_proc,
+		     1);
 	/* the new lane is parked: tells the receiver that it exists */
 	shrimp_tx_ring(tp);
 }
@@ -194,7 +195,7 @@ static void move_queue(struct shrimp_tx_peer *from, struct shrimp_tx_peer *to)
 {
 	struct shrimp_op *op, *next;
 
-	cds_list_for_each_entry_safe(op, next, &from->queue, link) {
+	cds_list_for_each_entry_safe (op, next, &from->queue, link) {
 		cds_list_del(&op->link);
 		cds_list_del(&op->all);
 		cds_list_add_tail(&op->link, &to->queue);
@@ -319,7 +320,7 @@ void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
 	tp->error = err;
 	tp->fast = false;
 	drop_inflight(tp);
-	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
+	cds_list_for_each_entry_safe (op, next, &tp->ops, all)
 		shrimp_tx_finish(op, err);
 	release(tp);
 }
@@ -347,7 +348,7 @@ void shrimp_tx_park(struct shrimp_ep *ep, bool on)
 {
 	struct shrimp_tx_peer *tp;
 
-	cds_list_for_each_entry(tp, &ep->active, active)
+	cds_list_for_each_entry (tp, &ep->active, active)
 		if (tp->state == SHRIMP_TX_LIVE && !tp->self)
 			/* relaxed: ordered by the caller's fence */
 			rnic_store32_relaxed(&tp->lane.sh->tx_parked, on);
@@ -357,7 +358,7 @@ bool shrimp_tx_lingers(struct shrimp_ep *ep)
 {
 	struct shrimp_tx_peer *tp;
 
-	cds_list_for_each_entry(tp, &ep->active, active) {
+	cds_list_for_each_entry (tp, &ep->active, active) {
 		if (tp->state == SHRIMP_TX_DOWN || tp->self)
 			continue;
 		if (tp->inflight_bits || tp->nops)
@@ -375,7 +376,7 @@ static void tx_free(struct shrimp_tx_peer *tp)
 		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
 		shrimp_tx_ring(tp);
 	}
-	cds_list_for_each_entry_safe(op, next, &tp->ops, all)
+	cds_list_for_each_entry_safe (op, next, &tp->ops, all)
 		shrimp_op_free(op);
 	release(tp);
 	free(tp);
@@ -412,7 +413,7 @@ int shrimp_tx_cancel(struct shrimp_ep *ep, void *context)
 
 		if (!ep->by_peer[i])
 			continue;
-		cds_list_for_each_entry(op, &ep->by_peer[i]->queue, link) {
+		cds_list_for_each_entry (op, &ep->by_peer[i]->queue, link) {
 			if (op->s.context != context || op->s.no_context)
 				continue;
 			shrimp_tx_finish(op, FI_ECANCELED);

@@ -101,7 +101,8 @@ static bool stream_chunk(struct shrimp_tx_peer *tp, struct shrimp_op *op)
 	/* relaxed: published by L1 */
 	rnic_store64_relaxed(&d->tag, op->rx);
 	rnic_store64_relaxed(&d->data, op->sent);
-	d->ext = (struct rnic_desc_ext){ .total = op->want, .chunk = chunk,
+	d->ext = (struct rnic_desc_ext){ .total = op->want,
+					 .chunk = chunk,
 					 .chunk_len = (uint32_t)len };
 	rnic_iov_gather(to, op->s.iov, op->s.niov, op->sent, len);
 	op->sent += len;
@@ -111,7 +112,7 @@ static bool stream_chunk(struct shrimp_tx_peer *tp, struct shrimp_op *op)
 	return true;
 }
 
-enum { STREAM_BURST = 64 };	/* chunks published before others move on */
+enum { STREAM_BURST = 64 }; /* chunks published before others move on */
 
 static void run_streams(struct shrimp_tx_peer *tp)
 {
@@ -137,7 +138,7 @@ static bool outstanding(const struct shrimp_tx_peer *tp)
 {
 	struct shrimp_op *op;
 
-	cds_list_for_each_entry(op, &tp->ops, all)
+	cds_list_for_each_entry (op, &tp->ops, all)
 		if (op->state != SHRIMP_OP_QUEUED)
 			return true;
 	return false;
@@ -186,7 +187,7 @@ void shrimp_tx_progress(struct shrimp_ep *ep)
 {
 	struct shrimp_tx_peer *tp, *next;
 
-	cds_list_for_each_entry_safe(tp, next, &ep->active, active) {
+	cds_list_for_each_entry_safe (tp, next, &ep->active, active) {
 		if (!move(tp))
 			continue;
 		cds_list_del(&tp->active);
@@ -215,7 +216,7 @@ bool shrimp_tx_pending(struct shrimp_ep *ep)
 {
 	struct shrimp_tx_peer *tp;
 
-	cds_list_for_each_entry(tp, &ep->active, active)
+	cds_list_for_each_entry (tp, &ep->active, active)
 		if (has_news(tp))
 			return true;
 	return false;

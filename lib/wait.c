@@ -333,7 +333,7 @@ static int for_each(struct shrimp_waitset *set, int (*fn)(struct fid *))
 	int ret = 0;
 
 	pthread_mutex_lock(&set->lock);
-	cds_list_for_each_entry(m, &set->members, link) {
+	cds_list_for_each_entry (m, &set->members, link) {
 		ret = fn(m->fid);
 		if (ret)
 			break;

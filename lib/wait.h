@@ -22,45 +22,45 @@
 
 #include "shm/atomic.h"
 
-enum { SHRIMP_WAIT_FDS = 64 };	/* first size of the table of fds */
+enum { SHRIMP_WAIT_FDS = 64 }; /* first size of the table of fds */
 
 /* An fd in the epoll set, added so many times. */
 struct shrimp_wait_fd {
-	int fd;			/* of an endpoint */
-	unsigned int uses;	/* add minus del */
+	int fd;		   /* of an endpoint */
+	unsigned int uses; /* add minus del */
 };
 
 struct shrimp_wait {
-	enum fi_wait_obj obj;		/* what the client asked for */
-	int epfd;			/* -1: nothing to sleep on */
-	int evfd;			/* local wake-ups */
-	rnic_a32 armed;			/* 1: the next signal writes */
-	rnic_a32 handed;		/* 1: fi_trywait() gave the fd away */
-	rnic_a32 sleepers;		/* threads between enter and leave */
-	pthread_mutex_t lock;		/* protects the table, and emptying
+	enum fi_wait_obj obj;	    /* what the client asked for */
+	int epfd;		    /* -1: nothing to sleep on */
+	int evfd;		    /* local wake-ups */
+	rnic_a32 armed;		    /* 1: the next signal writes */
+	rnic_a32 handed;	    /* 1: fi_trywait() gave the fd away */
+	rnic_a32 sleepers;	    /* threads between enter and leave */
+	pthread_mutex_t lock;	    /* protects the table, and emptying
 					 * against entering; innermost */
-	struct shrimp_wait_fd *fds;	/* fds in epfd */
-	size_t nfds;			/* entries used */
-	size_t room;			/* entries allocated */
+	struct shrimp_wait_fd *fds; /* fds in epfd */
+	size_t nfds;		    /* entries used */
+	size_t room;		    /* entries allocated */
 };
 
 /* A wait set, fi_wait(3): its members share its wait object. */
 struct shrimp_waitset {
-	struct fid_wait fid;		/* first: what clients hold */
-	struct shrimp_wait wait;	/* the object */
-	pthread_mutex_t lock;		/* protects members; outermost */
-	struct cds_list_head members;	/* struct shrimp_wait_member.link */
-	rnic_a32 refs;			/* members */
-	struct shrimp_fabric *fabric;	/* parent, referenced */
+	struct fid_wait fid;	      /* first: what clients hold */
+	struct shrimp_wait wait;      /* the object */
+	pthread_mutex_t lock;	      /* protects members; outermost */
+	struct cds_list_head members; /* struct shrimp_wait_member.link */
+	rnic_a32 refs;		      /* members */
+	struct shrimp_fabric *fabric; /* parent, referenced */
 };
 
 /* An object with a wait object: CQ, counter, EQ. */
 struct shrimp_wait_member {
-	struct cds_list_head link;	/* in waitset->members */
-	struct shrimp_waitset *set;	/* or NULL: own is used */
-	struct shrimp_wait own;		/* used without a set */
-	struct shrimp_wait *wait;	/* the one in use */
-	struct fid *fid;		/* the object */
+	struct cds_list_head link;  /* in waitset->members */
+	struct shrimp_waitset *set; /* or NULL: own is used */
+	struct shrimp_wait own;	    /* used without a set */
+	struct shrimp_wait *wait;   /* the one in use */
+	struct fid *fid;	    /* the object */
 };
 
 /*

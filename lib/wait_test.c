@@ -232,10 +232,10 @@ static void wait_fd_nests(void **state)
 /* ---- the edge between looking and sleeping ---- */
 
 struct relay {
-	struct shrimp_wait_member m;	/* the object */
-	rnic_a32 made;			/* events so far */
-	rnic_a32 taken;			/* of them seen by the sleeper */
-	bool late;			/* a sleep was not ended */
+	struct shrimp_wait_member m; /* the object */
+	rnic_a32 made;		     /* events so far */
+	rnic_a32 taken;		     /* of them seen by the sleeper */
+	bool late;		     /* a sleep was not ended */
 };
 
 /* One event at a time; the next one when the last was seen. */
@@ -370,8 +370,8 @@ static void set_wakes_for_each_member(void **state)
 }
 
 struct feed {
-	struct fid_eq *eq[2];	/* members of one set */
-	rnic_a32 taken;		/* events read */
+	struct fid_eq *eq[2]; /* members of one set */
+	rnic_a32 taken;	      /* events read */
 };
 
 static void *feeder(void *arg)

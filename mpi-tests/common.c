@@ -308,8 +308,11 @@ static struct totals own_totals(void)
 
 static struct totals all_totals(void)
 {
-	struct totals own = own_totals(), all;
+	struct totals own, all;
 
+	/* What all have received has left its sender, and is counted. */
+	MPI_Barrier(MPI_COMM_WORLD);
+	own = own_totals();
 	MPI_Allreduce(&own, &all, sizeof(own) / 8, MPI_UINT64_T, MPI_SUM,
 		      MPI_COMM_WORLD);
 	if (stats_ops) {

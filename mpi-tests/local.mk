@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the shrimp authors
 
 # MPI programs. They use what is installed: MPI, libfabric, and the extension
-# header of the provider. Each name in MPI_TESTS also has its two lines below.
+# header of the provider. Each program also has its two lines below.
 
 MPI_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 MPI_TEST_LDADD = mpi-tests/libmpitest.la $(LIBFABRIC_LIBS) $(MPI_LIBS)
@@ -16,7 +16,49 @@ mpi_tests_libmpitest_la_SOURCES = \
 	mpi-tests/common.c \
 	mpi-tests/common.h
 
+# The names of the list TESTS, which says what each of them runs.
 MPI_TESTS += \
+	mpi-tests/ring.mpi \
+	mpi-tests/allreduce.mpi \
+	mpi-tests/alltoall.mpi \
+	mpi-tests/halo.mpi \
+	mpi-tests/pt2pt.mpi \
+	mpi-tests/storm.mpi \
+	mpi-tests/storm_lane2.mpi \
+	mpi-tests/legal_lane2.mpi \
+	mpi-tests/case_P15.mpi \
+	mpi-tests/case_P16.mpi \
+	mpi-tests/datatypes.mpi \
+	mpi-tests/coll.mpi \
+	mpi-tests/comms.mpi \
+	mpi-tests/case_P19.mpi \
+	mpi-tests/case_P21.mpi \
+	mpi-tests/case_P18.mpi \
+	mpi-tests/onesided.mpi \
+	mpi-tests/case_P1.mpi \
+	mpi-tests/reverse.mpi \
+	mpi-tests/legal.mpi \
+	mpi-tests/case_P22.mpi \
+	mpi-tests/killed.mpi \
+	mpi-tests/netpipe.mpi \
+	mpi-tests/hpcc.mpi \
+	mpi-tests/mpi4py.mpi
+
+# The harness wants a file for each test; for these it is an empty one.
+$(MPI_TESTS): Makefile
+	@$(MKDIR_P) mpi-tests && : >$@
+CLEANFILES += $(MPI_TESTS)
+
+EXTRA_DIST += \
+	mpi-tests/TESTS \
+	mpi-tests/hpcc.sh \
+	mpi-tests/killed.sh \
+	mpi-tests/mpi4py.sh \
+	mpi-tests/netpipe.sh \
+	mpi-tests/py_data.py \
+	mpi-tests/run-mpi
+
+mpi_test_programs = \
 	mpi-tests/allreduce \
 	mpi-tests/alltoall \
 	mpi-tests/cancel \

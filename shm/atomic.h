@@ -20,15 +20,15 @@
 #include <stdint.h>
 
 typedef struct {
-	_Atomic uint32_t v;	/* reached through rnic_*32_* only */
+	_Atomic uint32_t v; /* reached through rnic_*32_* only */
 } rnic_a32;
 
 typedef struct {
-	_Atomic uint64_t v;	/* reached through rnic_*64_* only */
+	_Atomic uint64_t v; /* reached through rnic_*64_* only */
 } rnic_a64;
 
 typedef struct {
-	_Atomic(void *) v;	/* in-process pointer, rnic_ptr_* only */
+	_Atomic(void *) v; /* in-process pointer, rnic_ptr_* only */
 } rnic_aptr;
 
 _Static_assert(sizeof(rnic_a32) == 4, "plain 32-bit word");

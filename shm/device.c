@@ -25,12 +25,12 @@
 #include "shm/topo.h"
 
 enum {
-	MPT_SHIFT_MAX = 24,		/* 2^24 regions: the key's slot field */
-	MPT_SHIFT_MIN = 12,		/* smallest table tried */
-	CACHE_STRIDE = 16384,		/* key cache of a context, bytes */
-	SOCK_TRIES = 8,			/* names tried for the attach socket */
-	POOL_SMALL_SHARE = 4,		/* 1/4 of the pool is small chunks */
-	POOL_MIN = 256 << 10,		/* smallest pool, bytes */
+	MPT_SHIFT_MAX = 24,   /* 2^24 regions: the key's slot field */
+	MPT_SHIFT_MIN = 12,   /* smallest table tried */
+	CACHE_STRIDE = 16384, /* key cache of a context, bytes */
+	SOCK_TRIES = 8,	      /* names tried for the attach socket */
+	POOL_SMALL_SHARE = 4, /* 1/4 of the pool is small chunks */
+	POOL_MIN = 256 << 10, /* smallest pool, bytes */
 };
 
 static uint64_t align_up(uint64_t x, uint64_t a)
@@ -200,9 +200,9 @@ static int publish_header(struct rnic_device *d, const struct rnic_header *h)
 	*d->hdr = *h;
 	rnic_compiler_barrier();
 	d->hdr->magic = RNIC_MAGIC_TABLES;
-	return rnic_segment_seal(&d->tables,
-				 F_SEAL_SHRINK | F_SEAL_GROW |
-					 F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+	return rnic_segment_seal(&d->tables, F_SEAL_SHRINK | F_SEAL_GROW |
+						     F_SEAL_FUTURE_WRITE |
+						     F_SEAL_SEAL);
 }
 
 int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
@@ -212,7 +212,10 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 	int ret;
 
 	*d = (struct rnic_device){
-		.tables.fd = -1, .mailbox.fd = -1, .arena.fd = -1, .sock = -1,
+		.tables.fd = -1,
+		.mailbox.fd = -1,
+		.arena.fd = -1,
+		.sock = -1,
 		.bind = cfg->bind,
 	};
 	pthread_mutex_init(&d->lock, NULL);
@@ -315,8 +318,10 @@ static int place_take(struct rnic_device *d)
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (got < 0)
-		rnic_log(RNIC_LOG_WARN, "endpoint: all %d places of the device "
-			 "are in use", RNIC_EP_MAX);
+		rnic_log(RNIC_LOG_WARN,
+			 "endpoint: all %d places of the device "
+			 "are in use",
+			 RNIC_EP_MAX);
 	return got;
 }
 
@@ -372,8 +377,10 @@ int rnic_place_open(struct rnic_device *d, struct rnic_place *p)
 
 	if (ret < 0)
 		return ret;
-	*p = (struct rnic_place){ .dev = d, .index = (unsigned int)ret,
-				  .gen = d->gen[ret], .wake_rd = -1,
+	*p = (struct rnic_place){ .dev = d,
+				  .index = (unsigned int)ret,
+				  .gen = d->gen[ret],
+				  .wake_rd = -1,
 				  .wake_wr = -1 };
 	ret = map_place(p);
 	if (!ret)
@@ -452,10 +459,9 @@ int rnic_place_heap_populate(void *arg, uint64_t off, uint64_t len)
 {
 	struct rnic_place *p = arg;
 
-	return rnic_segment_populate(&p->dev->arena,
-				     p->index * RNIC_ARENA_EP_STRIDE +
-					     RNIC_HEAP_OFF + off,
-				     len);
+	return rnic_segment_populate(
+		&p->dev->arena,
+		p->index * RNIC_ARENA_EP_STRIDE + RNIC_HEAP_OFF + off, len);
 }
 
 void rnic_place_addr(const struct rnic_place *p, struct rnic_addr *a)
@@ -463,9 +469,12 @@ void rnic_place_addr(const struct rnic_place *p, struct rnic_addr *a)
 	const struct rnic_header *h = p->dev->hdr;
 
 	*a = (struct rnic_addr){
-		.magic = RNIC_MAGIC_ADDR, .version = RNIC_VERSION,
-		.kind = RNIC_ADDR_ENDPOINT, .ep = (uint16_t)p->index,
-		.uid = h->uid, .pid = h->pid,
+		.magic = RNIC_MAGIC_ADDR,
+		.version = RNIC_VERSION,
+		.kind = RNIC_ADDR_ENDPOINT,
+		.ep = (uint16_t)p->index,
+		.uid = h->uid,
+		.pid = h->pid,
 	};
 	a->ep_gen = p->gen;
 	a->tables_fd = (uint32_t)p->dev->tables.fd;

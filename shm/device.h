@@ -19,46 +19,46 @@
 
 /* What the user may choose about a device. */
 struct rnic_device_cfg {
-	uint64_t pool_bytes;	/* chunk pool of an endpoint, 0: twice the L2 */
-	uint64_t heap_bytes;	/* inject heap of an endpoint */
-	bool membarrier;	/* false: senders fence by themselves */
-	bool bind;		/* bind to the home NUMA node */
+	uint64_t pool_bytes; /* chunk pool of an endpoint, 0: twice the L2 */
+	uint64_t heap_bytes; /* inject heap of an endpoint */
+	bool membarrier;     /* false: senders fence by themselves */
+	bool bind;	     /* bind to the home NUMA node */
 };
 
 /* What became of an endpoint place. */
 enum rnic_place_state {
-	RNIC_PLACE_FREE = 0,	/* never used, or emptied */
-	RNIC_PLACE_OPEN,	/* an endpoint has it */
-	RNIC_PLACE_LEFT,	/* closed, peers may still write into it */
+	RNIC_PLACE_FREE = 0, /* never used, or emptied */
+	RNIC_PLACE_OPEN,     /* an endpoint has it */
+	RNIC_PLACE_LEFT,     /* closed, peers may still write into it */
 };
 
 struct rnic_device {
-	struct rnic_segment tables;	/* owner writes, sealed */
-	struct rnic_segment mailbox;	/* peers write */
-	struct rnic_segment arena;	/* owner writes payload */
-	struct rnic_header *hdr;	/* the mapped tables */
-	size_t tables_len;		/* bytes mapped */
-	int sock;			/* attach socket, listening, or -1 */
-	bool fenced;			/* senders need a compiler barrier only */
-	bool bind;			/* bind memory to the home node */
-	pthread_mutex_t lock;		/* protects the fields below; inner */
-	unsigned int next;		/* where to look for a free place */
-	uint8_t place[RNIC_EP_MAX];	/* enum rnic_place_state */
-	uint32_t gen[RNIC_EP_MAX];	/* incarnation of each place */
+	struct rnic_segment tables;  /* owner writes, sealed */
+	struct rnic_segment mailbox; /* peers write */
+	struct rnic_segment arena;   /* owner writes payload */
+	struct rnic_header *hdr;     /* the mapped tables */
+	size_t tables_len;	     /* bytes mapped */
+	int sock;		     /* attach socket, listening, or -1 */
+	bool fenced;		     /* senders need a compiler barrier only */
+	bool bind;		     /* bind memory to the home node */
+	pthread_mutex_t lock;	     /* protects the fields below; inner */
+	unsigned int next;	     /* where to look for a free place */
+	uint8_t place[RNIC_EP_MAX];  /* enum rnic_place_state */
+	uint32_t gen[RNIC_EP_MAX];   /* incarnation of each place */
 };
 
 /* An endpoint's place in its device. */
 struct rnic_place {
-	struct rnic_device *dev;	/* the device it lies in */
-	unsigned int index;		/* number of the place */
-	uint32_t gen;			/* incarnation of the place */
-	struct rnic_ep_head *head;	/* mapped head */
-	struct rnic_lane *lanes;	/* mapped lanes, RNIC_LANE_MAX */
-	struct rnic_stats *stats;	/* counters in the tables */
-	uint8_t *pool;			/* chunk pool, NULL until needed */
-	uint8_t *heap;			/* inject heap, NULL until needed */
-	int wake_rd;			/* read end of the wake pipe */
-	int wake_wr;			/* write end, opened by peers */
+	struct rnic_device *dev;   /* the device it lies in */
+	unsigned int index;	   /* number of the place */
+	uint32_t gen;		   /* incarnation of the place */
+	struct rnic_ep_head *head; /* mapped head */
+	struct rnic_lane *lanes;   /* mapped lanes, RNIC_LANE_MAX */
+	struct rnic_stats *stats;  /* counters in the tables */
+	uint8_t *pool;		   /* chunk pool, NULL until needed */
+	uint8_t *heap;		   /* inject heap, NULL until needed */
+	int wake_rd;		   /* read end of the wake pipe */
+	int wake_wr;		   /* write end, opened by peers */
 };
 
 /*

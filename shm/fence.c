@@ -14,9 +14,9 @@
 #include "shm/atomic.h"
 #include "shm/log.h"
 
-enum { TRIES = 10 };	/* ENOMEM is passing: it allocates a CPU mask */
+enum { TRIES = 10 }; /* ENOMEM is passing: it allocates a CPU mask */
 
-static rnic_a32 registered;	/* set once, never back */
+static rnic_a32 registered; /* set once, never back */
 
 static int membarrier(int cmd)
 {

@@ -16,10 +16,10 @@
 #include "shm/log.h"
 
 enum {
-	STAT_MAX = 1024,	/* a stat line is shorter */
-	FIELD_START = 22,	/* start time, ticks since boot */
-	FIELD_STACK = 28,	/* start of the stack; exec moves it */
-	FIELD_AFTER_COMM = 3,	/* the first one after the name */
+	STAT_MAX = 1024,      /* a stat line is shorter */
+	FIELD_START = 22,     /* start time, ticks since boot */
+	FIELD_STACK = 28,     /* start of the stack; exec moves it */
+	FIELD_AFTER_COMM = 3, /* the first one after the name */
 };
 
 /* FNV-1a: all that is needed is that different inputs rarely agree. */

@@ -20,9 +20,15 @@ void rnic_lane_tx_init(struct rnic_lane_tx *tx, struct rnic_lane *sh,
 	uint32_t ret = rnic_load32_relaxed(&sh->credit.ret_head);
 
 	*tx = (struct rnic_lane_tx){
-		.sh = sh, .seq = seq, .taken = seq, .window = window,
-		.stagger = stagger_of(index), .bytes = bytes,
-		.bytes_taken = bytes, .ret = ret, .fence = fence,
+		.sh = sh,
+		.seq = seq,
+		.taken = seq,
+		.window = window,
+		.stagger = stagger_of(index),
+		.bytes = bytes,
+		.bytes_taken = bytes,
+		.ret = ret,
+		.fence = fence,
 	};
 	/* relaxed: published by tx_state (R1) */
 	rnic_store32_relaxed(&sh->ret_taken, ret);
@@ -35,7 +41,9 @@ void rnic_lane_rx_init(struct rnic_lane_rx *rx, struct rnic_lane *sh,
 	uint32_t seq = rnic_load32_relaxed(&sh->credit.desc_taken);
 
 	*rx = (struct rnic_lane_rx){
-		.sh = sh, .seq = seq, .credited = seq,
+		.sh = sh,
+		.seq = seq,
+		.credited = seq,
 		.stagger = stagger_of(index),
 		.bytes = rnic_load32_relaxed(&sh->credit.bytes_taken),
 		.ret = rnic_load32_relaxed(&sh->credit.ret_head),
@@ -112,8 +120,8 @@ bool rnic_lane_ret_put(struct rnic_lane_rx *rx, enum rnic_ret_code code,
 	 * L3: publishes the answer; pairs with the load in
 	 * rnic_lane_ret_take(). 1 is added so that a zeroed ring is empty.
 	 */
-	rnic_store64_release(&e->head, (uint64_t)(rx->ret + 1) << 32 |
-					       (uint64_t)code);
+	rnic_store64_release(&e->head,
+			     (uint64_t)(rx->ret + 1) << 32 | (uint64_t)code);
 	rx->ret++;
 	/* relaxed: read by the next claimer only (D1) */
 	rnic_store32_relaxed(&rx->sh->credit.ret_head, rx->ret);

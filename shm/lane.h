@@ -31,30 +31,30 @@
 
 enum {
 	RNIC_LANE_STAGGER = 5,	/* lines between the ring heads of lanes */
-	RNIC_CREDIT_LINES = 16,	/* descriptors consumed before a credit */
+	RNIC_CREDIT_LINES = 16, /* descriptors consumed before a credit */
 };
 
 /* The sender's end; private to the sending endpoint. */
 struct rnic_lane_tx {
-	struct rnic_lane *sh;	/* the shared part, mapped */
-	uint32_t seq;		/* sequence of the next descriptor */
-	uint32_t taken;		/* descriptors known to be consumed */
-	uint32_t window;	/* descriptors that may be in the ring */
-	uint32_t stagger;	/* added to a sequence to get its place */
-	uint32_t bytes;		/* byte ring: next byte, free running */
-	uint32_t bytes_taken;	/* byte ring: known to be consumed */
-	uint32_t ret;		/* sequence of the next answer */
-	bool fence;		/* publish with a full fence */
+	struct rnic_lane *sh; /* the shared part, mapped */
+	uint32_t seq;	      /* sequence of the next descriptor */
+	uint32_t taken;	      /* descriptors known to be consumed */
+	uint32_t window;      /* descriptors that may be in the ring */
+	uint32_t stagger;     /* added to a sequence to get its place */
+	uint32_t bytes;	      /* byte ring: next byte, free running */
+	uint32_t bytes_taken; /* byte ring: known to be consumed */
+	uint32_t ret;	      /* sequence of the next answer */
+	bool fence;	      /* publish with a full fence */
 };
 
 /* The receiver's end; private to the receiving endpoint. */
 struct rnic_lane_rx {
-	struct rnic_lane *sh;	/* the shared part, mapped by its owner */
-	uint32_t seq;		/* sequence of the next descriptor */
-	uint32_t credited;	/* what desc_taken says */
-	uint32_t stagger;	/* added to a sequence to get its place */
-	uint32_t bytes;		/* byte ring: next byte, free running */
-	uint32_t ret;		/* sequence of the next answer */
+	struct rnic_lane *sh; /* the shared part, mapped by its owner */
+	uint32_t seq;	      /* sequence of the next descriptor */
+	uint32_t credited;    /* what desc_taken says */
+	uint32_t stagger;     /* added to a sequence to get its place */
+	uint32_t bytes;	      /* byte ring: next byte, free running */
+	uint32_t ret;	      /* sequence of the next answer */
 };
 
 /*

@@ -23,8 +23,8 @@ enum { ROUNDS = 200000 };
 
 struct ends {
 	struct rnic_lane *sh;	/* shared between processes */
-	struct rnic_lane_tx tx;	/* sender's end */
-	struct rnic_lane_rx rx;	/* receiver's end */
+	struct rnic_lane_tx tx; /* sender's end */
+	struct rnic_lane_rx rx; /* receiver's end */
 };
 
 static void ends_open(struct ends *e, unsigned int index, uint32_t window)
@@ -196,8 +196,8 @@ static void bytes_never_overlap_nor_run_over(void **state)
 	(void)state;
 	ends_open(&e, 0, RNIC_LANE_LINES);
 	for (int i = 0; i < 20000; i++) {
-		uint32_t len = (uint32_t)(rand_r(&seed) %
-					  (RNIC_RING_MSG_MAX + 1));
+		uint32_t len =
+			(uint32_t)(rand_r(&seed) % (RNIC_RING_MSG_MAX + 1));
 		uint8_t *w = rnic_lane_bytes(&e.tx, len);
 		const uint8_t *r;
 

@@ -28,45 +28,45 @@
 #include "shm/atomic.h"
 
 enum {
-	RNIC_LINE = 64,			/* cache line, bytes */
-	RNIC_PAGE = 4096,		/* small page, bytes */
+	RNIC_LINE = 64,	  /* cache line, bytes */
+	RNIC_PAGE = 4096, /* small page, bytes */
 
-	RNIC_VERSION = 1,		/* of everything in this file */
-	RNIC_EP_MAX = 256,		/* endpoint places of a device */
-	RNIC_LANE_MAX = 4096,		/* lanes into one endpoint */
-	RNIC_LANE_LINES = 64,		/* descriptors in a lane's ring */
-	RNIC_RING_BYTES = 8192,		/* a lane's byte ring */
-	RNIC_RING_MSG_MAX = 1024,	/* largest payload in the byte ring */
-	RNIC_INLINE_MAX = 40,		/* payload inside a descriptor */
-	RNIC_RET_ENTRIES = 32,		/* entries of a lane's return ring */
-	RNIC_FILTER_BITS = 512,		/* announce line, bits */
-	RNIC_MTT_FANOUT = 512,		/* entries of an MTT page */
-	RNIC_CTX_PER_EP = 2,		/* execution contexts: caller, agent */
+	RNIC_VERSION = 1,	  /* of everything in this file */
+	RNIC_EP_MAX = 256,	  /* endpoint places of a device */
+	RNIC_LANE_MAX = 4096,	  /* lanes into one endpoint */
+	RNIC_LANE_LINES = 64,	  /* descriptors in a lane's ring */
+	RNIC_RING_BYTES = 8192,	  /* a lane's byte ring */
+	RNIC_RING_MSG_MAX = 1024, /* largest payload in the byte ring */
+	RNIC_INLINE_MAX = 40,	  /* payload inside a descriptor */
+	RNIC_RET_ENTRIES = 32,	  /* entries of a lane's return ring */
+	RNIC_FILTER_BITS = 512,	  /* announce line, bits */
+	RNIC_MTT_FANOUT = 512,	  /* entries of an MTT page */
+	RNIC_CTX_PER_EP = 2,	  /* execution contexts: caller, agent */
 
-	RNIC_POOL_SMALL = 2048,		/* small chunk, bytes */
-	RNIC_POOL_LARGE = 8192,		/* large chunk, bytes */
+	RNIC_POOL_SMALL = 2048, /* small chunk, bytes */
+	RNIC_POOL_LARGE = 8192, /* large chunk, bytes */
 };
 
-#define RNIC_MAGIC_TABLES	UINT64_C(0x7461627072687368)
-#define RNIC_MAGIC_MAILBOX	UINT64_C(0x6c69616d72687368)
-#define RNIC_MAGIC_ADDR		UINT32_C(0x6d726873)
+#define RNIC_MAGIC_TABLES  UINT64_C(0x7461627072687368)
+#define RNIC_MAGIC_MAILBOX UINT64_C(0x6c69616d72687368)
+#define RNIC_MAGIC_ADDR	   UINT32_C(0x6d726873)
 
 /* Sizes and places inside the mailbox, in bytes. */
-#define RNIC_LANE_SIZE		UINT64_C(16384)
-#define RNIC_HEAD_SIZE		UINT64_C(65536)
-#define RNIC_EP_STRIDE		(RNIC_HEAD_SIZE + RNIC_LANE_MAX * RNIC_LANE_SIZE)
-#define RNIC_MAILBOX_EP0	UINT64_C(65536)
+#define RNIC_LANE_SIZE	 UINT64_C(16384)
+#define RNIC_HEAD_SIZE	 UINT64_C(65536)
+#define RNIC_EP_STRIDE	 (RNIC_HEAD_SIZE + RNIC_LANE_MAX * RNIC_LANE_SIZE)
+#define RNIC_MAILBOX_EP0 UINT64_C(65536)
 
 /* Sizes and places inside the arena, in bytes. */
-#define RNIC_ARENA_EP_STRIDE	(UINT64_C(1) << 30)
-#define RNIC_POOL_MAX		(UINT64_C(16) << 20)
-#define RNIC_HEAP_OFF		RNIC_POOL_MAX
-#define RNIC_HEAP_MAX		(RNIC_ARENA_EP_STRIDE - RNIC_HEAP_OFF)
-#define RNIC_ARENA_USER		(RNIC_EP_MAX * RNIC_ARENA_EP_STRIDE)
+#define RNIC_ARENA_EP_STRIDE (UINT64_C(1) << 30)
+#define RNIC_POOL_MAX	     (UINT64_C(16) << 20)
+#define RNIC_HEAP_OFF	     RNIC_POOL_MAX
+#define RNIC_HEAP_MAX	     (RNIC_ARENA_EP_STRIDE - RNIC_HEAP_OFF)
+#define RNIC_ARENA_USER	     (RNIC_EP_MAX * RNIC_ARENA_EP_STRIDE)
 
 /* What rnic_addr.kind says. */
 enum rnic_addr_kind {
-	RNIC_ADDR_ENDPOINT = 1,	/* names one endpoint of one device */
+	RNIC_ADDR_ENDPOINT = 1, /* names one endpoint of one device */
 	RNIC_ADDR_SERVICE = 2,	/* names a service; resolved at first use */
 };
 
@@ -77,23 +77,23 @@ enum rnic_addr_kind {
  * and the device's header.
  */
 struct rnic_addr {
-	uint32_t magic;		/* RNIC_MAGIC_ADDR */
-	uint8_t version;	/* RNIC_VERSION */
-	uint8_t kind;		/* enum rnic_addr_kind */
-	uint16_t ep;		/* endpoint place, below RNIC_EP_MAX */
-	uint32_t uid;		/* effective user of the owner */
-	uint32_t pid;		/* in the owner's pid namespace */
+	uint32_t magic;	 /* RNIC_MAGIC_ADDR */
+	uint8_t version; /* RNIC_VERSION */
+	uint8_t kind;	 /* enum rnic_addr_kind */
+	uint16_t ep;	 /* endpoint place, below RNIC_EP_MAX */
+	uint32_t uid;	 /* effective user of the owner */
+	uint32_t pid;	 /* in the owner's pid namespace */
 	union {
 		struct {
-			uint32_t ep_gen;	/* incarnation of the place */
-			uint32_t tables_fd;	/* descriptor in the owner */
-			uint64_t incarnation;	/* random, names the socket */
-			uint64_t identity;	/* hash: start time, stack */
-			uint64_t ns;		/* hash: namespaces, boot */
-			uint64_t dev;		/* st_dev of the tables */
-			uint64_t ino;		/* st_ino of the tables */
+			uint32_t ep_gen;      /* incarnation of the place */
+			uint32_t tables_fd;   /* descriptor in the owner */
+			uint64_t incarnation; /* random, names the socket */
+			uint64_t identity;    /* hash: start time, stack */
+			uint64_t ns;	      /* hash: namespaces, boot */
+			uint64_t dev;	      /* st_dev of the tables */
+			uint64_t ino;	      /* st_ino of the tables */
 		};
-		char service[48];	/* RNIC_ADDR_SERVICE: NUL padded */
+		char service[48]; /* RNIC_ADDR_SERVICE: NUL padded */
 	};
 };
 _Static_assert(sizeof(struct rnic_addr) == 64, "fixed size of names");
@@ -102,7 +102,7 @@ _Static_assert(sizeof(struct rnic_addr) == 64, "fixed size of names");
 /* tables: written by the owner only                                    */
 
 enum rnic_feature {
-	RNIC_FEAT_MEMBARRIER = 1u << 0,	/* owner can fence its senders */
+	RNIC_FEAT_MEMBARRIER = 1u << 0, /* owner can fence its senders */
 };
 
 /*
@@ -110,35 +110,35 @@ enum rnic_feature {
  * is handed out, constant afterwards.
  */
 struct rnic_header {
-	uint64_t magic;		/* RNIC_MAGIC_TABLES, stored last */
-	uint32_t version;	/* RNIC_VERSION */
-	uint32_t features;	/* enum rnic_feature bits */
-	uint64_t incarnation;	/* same as in the address */
-	uint64_t identity;	/* same as in the address */
-	uint64_t ns;		/* same as in the address */
-	uint32_t pid;		/* of the owner, in its namespace */
-	uint32_t uid;		/* effective user of the owner */
-	int32_t mailbox_fd;	/* descriptor number in the owner */
-	int32_t arena_fd;	/* descriptor number in the owner */
-	uint64_t mailbox_ino;	/* st_ino of the mailbox */
-	uint64_t arena_ino;	/* st_ino of the arena */
-	uint64_t tables_size;	/* bytes */
-	uint64_t mailbox_size;	/* bytes */
-	uint64_t arena_size;	/* bytes */
-	uint64_t stats_off;	/* struct rnic_stats, RNIC_EP_MAX of them */
-	uint64_t cache_off;	/* key caches, one per execution context */
-	uint64_t cache_stride;	/* bytes between key caches */
-	uint64_t mpt_off;	/* struct rnic_mpt */
-	uint64_t mpt_slots;	/* number of MPT slots */
-	uint64_t index_off[2];	/* user-key index, two generations */
-	uint64_t index_slots;	/* entries of each */
-	uint64_t mtt_off;	/* struct rnic_mtt_page */
-	uint64_t mtt_pages;	/* number of MTT pages */
-	uint32_t lane_lines;	/* RNIC_LANE_LINES of this device */
-	uint32_t ring_bytes;	/* RNIC_RING_BYTES of this device */
-	uint64_t pool_bytes;	/* chunk pool of each endpoint */
-	uint64_t heap_bytes;	/* inject heap of each endpoint */
-	uint64_t pool_large_off;	/* first large chunk in the pool */
+	uint64_t magic;		 /* RNIC_MAGIC_TABLES, stored last */
+	uint32_t version;	 /* RNIC_VERSION */
+	uint32_t features;	 /* enum rnic_feature bits */
+	uint64_t incarnation;	 /* same as in the address */
+	uint64_t identity;	 /* same as in the address */
+	uint64_t ns;		 /* same as in the address */
+	uint32_t pid;		 /* of the owner, in its namespace */
+	uint32_t uid;		 /* effective user of the owner */
+	int32_t mailbox_fd;	 /* descriptor number in the owner */
+	int32_t arena_fd;	 /* descriptor number in the owner */
+	uint64_t mailbox_ino;	 /* st_ino of the mailbox */
+	uint64_t arena_ino;	 /* st_ino of the arena */
+	uint64_t tables_size;	 /* bytes */
+	uint64_t mailbox_size;	 /* bytes */
+	uint64_t arena_size;	 /* bytes */
+	uint64_t stats_off;	 /* struct rnic_stats, RNIC_EP_MAX of them */
+	uint64_t cache_off;	 /* key caches, one per execution context */
+	uint64_t cache_stride;	 /* bytes between key caches */
+	uint64_t mpt_off;	 /* struct rnic_mpt */
+	uint64_t mpt_slots;	 /* number of MPT slots */
+	uint64_t index_off[2];	 /* user-key index, two generations */
+	uint64_t index_slots;	 /* entries of each */
+	uint64_t mtt_off;	 /* struct rnic_mtt_page */
+	uint64_t mtt_pages;	 /* number of MTT pages */
+	uint32_t lane_lines;	 /* RNIC_LANE_LINES of this device */
+	uint32_t ring_bytes;	 /* RNIC_RING_BYTES of this device */
+	uint64_t pool_bytes;	 /* chunk pool of each endpoint */
+	uint64_t heap_bytes;	 /* inject heap of each endpoint */
+	uint64_t pool_large_off; /* first large chunk in the pool */
 };
 _Static_assert(sizeof(struct rnic_header) <= RNIC_PAGE, "one page");
 
@@ -163,7 +163,7 @@ struct rnic_stats {
 	rnic_a64 wakeups;	/* pipe writes to sleeping peers */
 	rnic_a64 sleeps;	/* times this endpoint slept */
 	rnic_a64 attach_proc;	/* peers attached through /proc */
-	rnic_a64 attach_socket;	/* peers attached over the socket */
+	rnic_a64 attach_socket; /* peers attached over the socket */
 	rnic_a64 spare[20];	/* for the counters of RMA and atomics */
 };
 _Static_assert(sizeof(struct rnic_stats) == 512, "eight lines");
@@ -174,27 +174,27 @@ _Static_assert(sizeof(struct rnic_stats) == 512, "eight lines");
  * translation; a cached translation is valid only against the whole word.
  */
 struct rnic_mpt {
-	rnic_a64 version;	/* odd = invalid; stored last, release */
-	rnic_a64 key;		/* the key as the user sees it */
-	rnic_a64 va;		/* first virtual address */
-	rnic_a64 length;	/* bytes */
-	rnic_a64 mtt;		/* root of the translation, depth in bits 0-1 */
-	rnic_a64 rights;	/* access bits, event mask, internal bit */
-	rnic_a64 parent;	/* window: slot and version of its region */
-	rnic_a64 binding;	/* number of the current binding */
+	rnic_a64 version; /* odd = invalid; stored last, release */
+	rnic_a64 key;	  /* the key as the user sees it */
+	rnic_a64 va;	  /* first virtual address */
+	rnic_a64 length;  /* bytes */
+	rnic_a64 mtt;	  /* root of the translation, depth in bits 0-1 */
+	rnic_a64 rights;  /* access bits, event mask, internal bit */
+	rnic_a64 parent;  /* window: slot and version of its region */
+	rnic_a64 binding; /* number of the current binding */
 };
 _Static_assert(sizeof(struct rnic_mpt) == RNIC_LINE, "one line");
 
 /* One page of the translation radix; entry: valid, kind, space, page. */
 struct rnic_mtt_page {
-	rnic_a64 entry[RNIC_MTT_FANOUT];	/* stored with release */
+	rnic_a64 entry[RNIC_MTT_FANOUT]; /* stored with release */
 };
 _Static_assert(sizeof(struct rnic_mtt_page) == RNIC_PAGE, "one page");
 
 /* Entry of the user-key index: open addressing, deletes leave tombstones. */
 struct rnic_key_entry {
-	rnic_a64 key;		/* user key */
-	rnic_a64 slot;		/* MPT slot + 1; 0 free, ~0 deleted */
+	rnic_a64 key;  /* user key */
+	rnic_a64 slot; /* MPT slot + 1; 0 free, ~0 deleted */
 };
 
 /* ------------------------------------------------------------------ */
@@ -202,14 +202,14 @@ struct rnic_key_entry {
 
 /* First page of the mailbox; written by the owner, constant. */
 struct rnic_mailbox_header {
-	uint64_t magic;		/* RNIC_MAGIC_MAILBOX */
-	uint64_t incarnation;	/* same as in the tables */
+	uint64_t magic;	      /* RNIC_MAGIC_MAILBOX */
+	uint64_t incarnation; /* same as in the tables */
 };
 
 enum rnic_ep_state {
-	RNIC_EP_FREE = 0,	/* place not in use */
-	RNIC_EP_OPEN = 1,	/* lanes may be claimed */
-	RNIC_EP_CLOSED = 2,	/* no new lanes; senders get reset errors */
+	RNIC_EP_FREE = 0,   /* place not in use */
+	RNIC_EP_OPEN = 1,   /* lanes may be claimed */
+	RNIC_EP_CLOSED = 2, /* no new lanes; senders get reset errors */
 };
 
 /*
@@ -220,27 +220,27 @@ struct rnic_ep_head {
 	/* written by the owner; read at attach, at claim, after ringing */
 	union {
 		struct {
-			rnic_a64 state;		/* gen << 32 | rnic_ep_state */
-			rnic_a32 pipe_fd;	/* wake pipe, write end */
-			rnic_a32 event_mask;	/* remote events wanted (RMA) */
-			rnic_a64 pipe_ino;	/* st_ino of that pipe */
+			rnic_a64 state;	     /* gen << 32 | rnic_ep_state */
+			rnic_a32 pipe_fd;    /* wake pipe, write end */
+			rnic_a32 event_mask; /* remote events wanted (RMA) */
+			rnic_a64 pipe_ino;   /* st_ino of that pipe */
 		};
-		char owner_line[RNIC_LINE];	/* pads the group */
+		char owner_line[RNIC_LINE]; /* pads the group */
 	};
 	/* written by the owner; read by whoever rang a doorbell */
 	union {
-		rnic_a32 sleeping;		/* 1: write a byte to the pipe */
-		char sleep_line[RNIC_LINE];	/* pads the group */
+		rnic_a32 sleeping;	    /* 1: write a byte to the pipe */
+		char sleep_line[RNIC_LINE]; /* pads the group */
 	};
 	/* many writers: peers OR bits in, the owner exchanges for 0 */
 	union {
 		struct {
-			rnic_a64 bell;		/* a bit per word below */
-			rnic_a64 ret_bell;	/* bit 0: return lines changed */
+			rnic_a64 bell;	   /* a bit per word below */
+			rnic_a64 ret_bell; /* bit 0: return lines changed */
 		};
-		char bell_line[RNIC_LINE];	/* pads the group */
+		char bell_line[RNIC_LINE]; /* pads the group */
 	};
-	rnic_a64 lane_bell[RNIC_LANE_MAX / 64];	/* a bit per lane, as bell */
+	rnic_a64 lane_bell[RNIC_LANE_MAX / 64]; /* a bit per lane, as bell */
 	char pad[RNIC_PAGE - 3 * RNIC_LINE - RNIC_LANE_MAX / 8]; /* to a page */
 	/*
 	 * Lane directory. 0: free. Otherwise the claim of one sender, see
@@ -252,40 +252,40 @@ _Static_assert(offsetof(struct rnic_ep_head, claim) == RNIC_PAGE, "page two");
 _Static_assert(sizeof(struct rnic_ep_head) <= RNIC_HEAD_SIZE, "fits");
 
 enum rnic_tx_state {
-	RNIC_TX_NONE = 0,	/* claimed, not yet in use */
-	RNIC_TX_LIVE = 1,	/* name written, descriptors may follow */
-	RNIC_TX_CLOSED = 2,	/* sender is done; owner frees when drained */
+	RNIC_TX_NONE = 0,   /* claimed, not yet in use */
+	RNIC_TX_LIVE = 1,   /* name written, descriptors may follow */
+	RNIC_TX_CLOSED = 2, /* sender is done; owner frees when drained */
 };
 
 /* What a descriptor is. */
 enum rnic_desc_kind {
 	RNIC_DESC_NONE = 0,
-	RNIC_DESC_INLINE,	/* whole message, payload in the descriptor */
-	RNIC_DESC_RING,		/* whole message, payload in the byte ring */
-	RNIC_DESC_CHUNK,	/* whole message, payload in one chunk */
-	RNIC_DESC_FIRST,	/* first chunk of a message of several */
-	RNIC_DESC_NEXT,		/* next chunk of the message under way */
-	RNIC_DESC_HELD,		/* payload stays in the sender's buffer */
-	RNIC_DESC_HEAP,		/* payload lies in the sender's inject heap */
-	RNIC_DESC_DATA,		/* a chunk of a held message, as requested */
+	RNIC_DESC_INLINE, /* whole message, payload in the descriptor */
+	RNIC_DESC_RING,	  /* whole message, payload in the byte ring */
+	RNIC_DESC_CHUNK,  /* whole message, payload in one chunk */
+	RNIC_DESC_FIRST,  /* first chunk of a message of several */
+	RNIC_DESC_NEXT,	  /* next chunk of the message under way */
+	RNIC_DESC_HELD,	  /* payload stays in the sender's buffer */
+	RNIC_DESC_HEAP,	  /* payload lies in the sender's inject heap */
+	RNIC_DESC_DATA,	  /* a chunk of a held message, as requested */
 	RNIC_DESC_KINDS
 };
 
 enum rnic_desc_flag {
-	RNIC_DESC_TAGGED = 1u << 0,	/* tag matching, else plain message */
-	RNIC_DESC_CQ_DATA = 1u << 1,	/* data is remote CQ data */
-	RNIC_DESC_ACK_DONE = 1u << 2,	/* answer when whole at the receiver */
-	RNIC_DESC_ACK_MATCH = 1u << 3,	/* answer when matched */
+	RNIC_DESC_TAGGED = 1u << 0,    /* tag matching, else plain message */
+	RNIC_DESC_CQ_DATA = 1u << 1,   /* data is remote CQ data */
+	RNIC_DESC_ACK_DONE = 1u << 2,  /* answer when whole at the receiver */
+	RNIC_DESC_ACK_MATCH = 1u << 3, /* answer when matched */
 };
 
 /* What a descriptor says when it does not carry the payload itself. */
 struct rnic_desc_ext {
-	uint64_t total;		/* bytes of the whole message */
-	uint32_t chunk;		/* chunk number in the sender's pool */
-	uint32_t chunk_len;	/* bytes used in it */
-	uint64_t op;		/* the sender's name of the operation */
-	uint64_t heap_off;	/* HEAP: place in the sender's heap */
-	uint64_t va;		/* HELD: address in the sender, 0 if none */
+	uint64_t total;	    /* bytes of the whole message */
+	uint32_t chunk;	    /* chunk number in the sender's pool */
+	uint32_t chunk_len; /* bytes used in it */
+	uint64_t op;	    /* the sender's name of the operation */
+	uint64_t heap_off;  /* HEAP: place in the sender's heap */
+	uint64_t va;	    /* HELD: address in the sender, 0 if none */
 };
 _Static_assert(sizeof(struct rnic_desc_ext) == RNIC_INLINE_MAX, "same room");
 
@@ -295,12 +295,12 @@ _Static_assert(sizeof(struct rnic_desc_ext) == RNIC_INLINE_MAX, "same room");
  * sequence number plus one. A position only ever holds descriptors.
  */
 struct rnic_desc {
-	rnic_a64 head;		/* seq + 1 | kind << 32 | flags << 40 | len << 48 */
-	rnic_a64 tag;		/* DATA: id of the receive */
-	rnic_a64 data;		/* remote CQ data; DATA: byte offset */
+	rnic_a64 head; /* seq + 1 | kind << 32 | flags << 40 | len << 48 */
+	rnic_a64 tag;  /* DATA: id of the receive */
+	rnic_a64 data; /* remote CQ data; DATA: byte offset */
 	union {
-		uint8_t payload[RNIC_INLINE_MAX];	/* INLINE */
-		struct rnic_desc_ext ext;		/* all others */
+		uint8_t payload[RNIC_INLINE_MAX]; /* INLINE */
+		struct rnic_desc_ext ext;	  /* all others */
 	};
 };
 _Static_assert(sizeof(struct rnic_desc) == RNIC_LINE, "one line");
@@ -308,17 +308,17 @@ _Static_assert(sizeof(struct rnic_desc) == RNIC_LINE, "one line");
 /* What a return entry says about an operation of the sender. */
 enum rnic_ret_code {
 	RNIC_RET_NONE = 0,
-	RNIC_RET_GO,		/* send len bytes as DATA to receive @rx */
-	RNIC_RET_DONE,		/* finished at the receiver, success */
-	RNIC_RET_RESET,		/* the receiver closed without taking it */
+	RNIC_RET_GO,	/* send len bytes as DATA to receive @rx */
+	RNIC_RET_DONE,	/* finished at the receiver, success */
+	RNIC_RET_RESET, /* the receiver closed without taking it */
 };
 
 /* An entry of the return ring, written by the receiver, head last. */
 struct rnic_ret {
-	rnic_a64 head;		/* code | (seq + 1) << 32 */
-	uint64_t op;		/* the sender's name of the operation */
-	uint64_t rx;		/* GO: name of the receive */
-	uint64_t len;		/* GO: bytes wanted */
+	rnic_a64 head; /* code | (seq + 1) << 32 */
+	uint64_t op;   /* the sender's name of the operation */
+	uint64_t rx;   /* GO: name of the receive */
+	uint64_t len;  /* GO: bytes wanted */
 };
 _Static_assert(sizeof(struct rnic_ret) == 32, "two to a line");
 
@@ -328,23 +328,23 @@ _Static_assert(sizeof(struct rnic_ret) == 32, "two to a line");
  */
 struct rnic_lane {
 	/* written by the sender once, before RNIC_TX_LIVE */
-	struct rnic_addr sender;	/* the sender's name */
+	struct rnic_addr sender; /* the sender's name */
 	/* written by the sender, seldom */
 	union {
 		struct {
-			rnic_a32 tx_state;	/* enum rnic_tx_state */
-			rnic_a32 tx_parked;	/* ring ret_bell on answers */
+			rnic_a32 tx_state;  /* enum rnic_tx_state */
+			rnic_a32 tx_parked; /* ring ret_bell on answers */
 		};
-		char tx_line[RNIC_LINE];	/* pads the group */
+		char tx_line[RNIC_LINE]; /* pads the group */
 	};
 	/* written by the sender */
 	union {
-		rnic_a32 ret_taken;		/* return entries consumed */
-		char taken_line[RNIC_LINE];	/* pads the group */
+		rnic_a32 ret_taken;	    /* return entries consumed */
+		char taken_line[RNIC_LINE]; /* pads the group */
 	};
 	/* reader slot: written by the sender's execution contexts */
 	union {
-		rnic_a64 reader_seq[RNIC_CTX_PER_EP];	/* odd = inside */
+		rnic_a64 reader_seq[RNIC_CTX_PER_EP];	      /* odd = inside */
 		char reader_line[RNIC_CTX_PER_EP][RNIC_LINE]; /* a line each */
 	};
 	/* announce lines, one per execution context of the sender */
@@ -352,26 +352,26 @@ struct rnic_lane {
 	/* written by the receiver: credits */
 	union {
 		struct {
-			rnic_a32 desc_taken;	/* descriptors consumed */
-			rnic_a32 bytes_taken;	/* byte ring, bytes consumed */
-			rnic_a32 ret_head;	/* answers written */
-		} credit;			/* by name: a hot group */
-		char credit_line[RNIC_LINE];	/* pads the group */
+			rnic_a32 desc_taken;  /* descriptors consumed */
+			rnic_a32 bytes_taken; /* byte ring, bytes consumed */
+			rnic_a32 ret_head;    /* answers written */
+		} credit;		      /* by name: a hot group */
+		char credit_line[RNIC_LINE];  /* pads the group */
 	};
 	/* written by the receiver, seldom; read for every message */
 	union {
 		struct {
-			rnic_a32 hot;		/* 0: ring the doorbell */
-			rnic_a32 over_budget;	/* 1: hold what can be held */
-			rnic_a32 mapped;	/* 1: pool of sender mapped */
-			rnic_a32 rx_closed;	/* 1: receiver is gone */
-		} flag;				/* by name: a hot group */
-		char flag_line[RNIC_LINE];	/* pads the group */
+			rnic_a32 hot;	      /* 0: ring the doorbell */
+			rnic_a32 over_budget; /* 1: hold what can be held */
+			rnic_a32 mapped;      /* 1: pool of sender mapped */
+			rnic_a32 rx_closed;   /* 1: receiver is gone */
+		} flag;			      /* by name: a hot group */
+		char flag_line[RNIC_LINE];    /* pads the group */
 	};
-	char pad[1024 - 9 * RNIC_LINE];	/* to 1 KiB */
+	char pad[1024 - 9 * RNIC_LINE];		/* to 1 KiB */
 	struct rnic_ret ret[RNIC_RET_ENTRIES];	/* written by the receiver */
 	uint8_t agent_ring[2048];		/* agent requests: the device */
-	struct rnic_desc desc[RNIC_LANE_LINES];	/* written by the sender */
+	struct rnic_desc desc[RNIC_LANE_LINES]; /* written by the sender */
 	uint8_t bytes[RNIC_RING_BYTES];		/* written by the sender */
 };
 _Static_assert(sizeof(struct rnic_lane) == RNIC_LANE_SIZE, "four pages");

@@ -12,11 +12,11 @@
 #include "shm/atomic.h"
 
 enum {
-	RNIC_SPIN_TRIES = 200,	/* polls of a taken lock before a yield */
+	RNIC_SPIN_TRIES = 200, /* polls of a taken lock before a yield */
 };
 
 struct rnic_spin {
-	rnic_a32 taken;		/* 1 while held */
+	rnic_a32 taken; /* 1 while held */
 };
 
 /* Readies @l, free. No error. */

@@ -10,7 +10,7 @@
 enum rnic_log_level {
 	RNIC_LOG_WARN,	/* something did not work as asked */
 	RNIC_LOG_INFO,	/* a decision worth knowing */
-	RNIC_LOG_DEBUG,	/* steps */
+	RNIC_LOG_DEBUG, /* steps */
 };
 
 /*

@@ -21,17 +21,17 @@
 #include "shm/log.h"
 
 enum {
-	EVENTS = 16,		/* deaths taken from epoll at once */
-	RECHECK_MS = 100,	/* an identity is looked at this often */
+	EVENTS = 16,	  /* deaths taken from epoll at once */
+	RECHECK_MS = 100, /* an identity is looked at this often */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rnic_proc *procs;		/* all entries */
-static struct rnic_proc *cursor;	/* next identity to look at */
-static uint64_t recheck_ms;		/* when the last one was */
-static int epfd = -1;			/* pidfds of the living */
-static rnic_a32 generation;		/* written under the lock */
-static rnic_a32 alive;			/* written under the lock */
+static struct rnic_proc *procs;	 /* all entries */
+static struct rnic_proc *cursor; /* next identity to look at */
+static uint64_t recheck_ms;	 /* when the last one was */
+static int epfd = -1;		 /* pidfds of the living */
+static rnic_a32 generation;	 /* written under the lock */
+static rnic_a32 alive;		 /* written under the lock */
 
 static uint64_t now_ms(void)
 {
@@ -101,12 +101,13 @@ static int watch(struct rnic_proc *p)
 	if (p->fd < 0 && errno == ESRCH)
 		return -ESRCH;
 	if (p->fd < 0) {
-		rnic_log(RNIC_LOG_INFO, "pidfd of %u: %s: watching its "
-			 "identity instead", p->pid, strerror(errno));
+		rnic_log(RNIC_LOG_INFO,
+			 "pidfd of %u: %s: watching its "
+			 "identity instead",
+			 p->pid, strerror(errno));
 		return 0;
 	}
-	if (epoll_locked() < 0 ||
-	    epoll_ctl(epfd, EPOLL_CTL_ADD, p->fd, &ev))
+	if (epoll_locked() < 0 || epoll_ctl(epfd, EPOLL_CTL_ADD, p->fd, &ev))
 		close_fd(p);
 	return 0;
 }
@@ -144,8 +145,8 @@ static struct rnic_proc *find(uint32_t pid, uint64_t identity)
 {
 	struct rnic_proc *p = procs;
 
-	while (p && (p->pid != pid ||
-		     !rnic_identity_same(p->identity, identity)))
+	while (p &&
+	       (p->pid != pid || !rnic_identity_same(p->identity, identity)))
 		p = p->next;
 	return p;
 }

@@ -26,7 +26,7 @@ struct rnic_proc {
 	uint64_t identity;	/* rnic_identity_of() it */
 	int fd;			/* pidfd, -1 if there is none */
 	unsigned int refs;	/* users, under the lock */
-	struct rnic_proc *next;	/* all, under the lock */
+	struct rnic_proc *next; /* all, under the lock */
 };
 
 /*

@@ -30,27 +30,27 @@
 #include "shm/window.h"
 
 enum {
-	ATTACH_TIMEOUT_MS = 5000,	/* a peer that never serves */
-	SERVE_BATCH = 16,		/* requests answered in one call */
-	SERVE_WAIT_MS = 20,		/* for a request already connected */
-	ATTACH_FDS = 4,			/* tables, mailbox, arena, pipe */
+	ATTACH_TIMEOUT_MS = 5000, /* a peer that never serves */
+	SERVE_BATCH = 16,	  /* requests answered in one call */
+	SERVE_WAIT_MS = 20,	  /* for a request already connected */
+	ATTACH_FDS = 4,		  /* tables, mailbox, arena, pipe */
 };
 
 /* What a peer asks over the attach socket. */
 struct attach_request {
-	uint32_t magic;		/* RNIC_MAGIC_ADDR */
-	uint32_t version;	/* RNIC_VERSION */
-	uint32_t ep;		/* endpoint place wanted */
-	uint32_t ep_gen;	/* its incarnation */
+	uint32_t magic;	  /* RNIC_MAGIC_ADDR */
+	uint32_t version; /* RNIC_VERSION */
+	uint32_t ep;	  /* endpoint place wanted */
+	uint32_t ep_gen;  /* its incarnation */
 };
 
 /* What it gets, with the descriptors. */
 struct attach_reply {
-	uint32_t magic;		/* RNIC_MAGIC_ADDR */
-	int32_t error;		/* 0 or a negative errno */
-	uint32_t pid;		/* the asker in the owner's pid namespace */
-	uint32_t pad;		/* 0 */
-	uint64_t identity;	/* the asker as the owner sees it */
+	uint32_t magic;	   /* RNIC_MAGIC_ADDR */
+	int32_t error;	   /* 0 or a negative errno */
+	uint32_t pid;	   /* the asker in the owner's pid namespace */
+	uint32_t pad;	   /* 0 */
+	uint64_t identity; /* the asker as the owner sees it */
 };
 
 static uint64_t now_ms(void)
@@ -70,14 +70,18 @@ static int check_addr(const struct rnic_addr *a)
 		return -EPROTO;
 	}
 	if (a->version != RNIC_VERSION) {
-		rnic_log(RNIC_LOG_WARN, "attach to pid %u: its shrimp speaks "
+		rnic_log(RNIC_LOG_WARN,
+			 "attach to pid %u: its shrimp speaks "
 			 "version %u, ours version %d: use the same library "
-			 "on both sides", a->pid, a->version, RNIC_VERSION);
+			 "on both sides",
+			 a->pid, a->version, RNIC_VERSION);
 		return -EPROTONOSUPPORT;
 	}
 	if (a->uid != geteuid()) {
-		rnic_log(RNIC_LOG_WARN, "attach to pid %u: it runs as user "
-			 "%u, we as user %u", a->pid, a->uid, geteuid());
+		rnic_log(RNIC_LOG_WARN,
+			 "attach to pid %u: it runs as user "
+			 "%u, we as user %u",
+			 a->pid, a->uid, geteuid());
 		return -EACCES;
 	}
 	return 0;
@@ -90,8 +94,7 @@ static int check_header(const struct rnic_header *h, const struct rnic_addr *a,
 	if (h->magic != RNIC_MAGIC_TABLES || h->version != RNIC_VERSION ||
 	    h->incarnation != a->incarnation ||
 	    h->lane_lines != RNIC_LANE_LINES ||
-	    h->ring_bytes != RNIC_RING_BYTES ||
-	    h->heap_bytes > RNIC_HEAP_MAX)
+	    h->ring_bytes != RNIC_RING_BYTES || h->heap_bytes > RNIC_HEAP_MAX)
 		return -EPROTO;
 	if (mailbox->fd >= 0 &&
 	    mailbox->size < rnic_head_off(a->ep) + RNIC_EP_STRIDE)
@@ -108,12 +111,14 @@ static int read_header(struct rnic_remote *r, const struct rnic_segment *tables,
 
 	if (!ret)
 		ret = check_header(h, &r->addr, &r->mailbox);
-	if (!ret && rnic_pool_geom_init(&r->geom, h->pool_bytes,
-					h->pool_large_off))
+	if (!ret &&
+	    rnic_pool_geom_init(&r->geom, h->pool_bytes, h->pool_large_off))
 		ret = -EPROTO;
 	if (ret) {
-		rnic_log(RNIC_LOG_WARN, "attach to pid %u: header of its "
-			 "device is damaged or not of shrimp", r->addr.pid);
+		rnic_log(RNIC_LOG_WARN,
+			 "attach to pid %u: header of its "
+			 "device is damaged or not of shrimp",
+			 r->addr.pid);
 		return ret;
 	}
 	r->heap_bytes = h->heap_bytes;
@@ -130,8 +135,9 @@ static int check_state(const struct rnic_remote *r)
 	/* acquires the head; pairs with D2 in rnic_place_open() */
 	uint64_t s = rnic_load64_acquire(&r->head->state);
 
-	return s == ((uint64_t)r->addr.ep_gen << 32 | RNIC_EP_OPEN) ?
-		       0 : -ECONNREFUSED;
+	return s == ((uint64_t)r->addr.ep_gen << 32 | RNIC_EP_OPEN)
+		       ? 0
+		       : -ECONNREFUSED;
 }
 
 static int map_head(struct rnic_remote *r)
@@ -178,8 +184,10 @@ static int attach_proc(struct rnic_remote *r)
 static int attach_ask(struct rnic_remote *r)
 {
 	struct attach_request req = {
-		.magic = RNIC_MAGIC_ADDR, .version = RNIC_VERSION,
-		.ep = r->addr.ep, .ep_gen = r->addr.ep_gen,
+		.magic = RNIC_MAGIC_ADDR,
+		.version = RNIC_VERSION,
+		.ep = r->addr.ep,
+		.ep_gen = r->addr.ep_gen,
 	};
 	struct ucred peer;
 	char name[64];
@@ -193,7 +201,8 @@ static int attach_ask(struct rnic_remote *r)
 	r->conn = ret;
 	r->peer_pid = (uint32_t)peer.pid;
 	if (!r->peer_pid) {
-		rnic_log(RNIC_LOG_WARN, "attach: the peer's pid namespace "
+		rnic_log(RNIC_LOG_WARN,
+			 "attach: the peer's pid namespace "
 			 "cannot be seen from this one: its death would go "
 			 "unnoticed");
 		return -EPROTO;
@@ -303,8 +312,10 @@ static int start(struct rnic_remote *r, enum rnic_attach_mode mode)
 	ret = attach_proc(r);
 	if (ret != -EACCES || mode == RNIC_ATTACH_PROC)
 		return ret;
-	rnic_log(RNIC_LOG_INFO, "attach to pid %u: /proc refused, using the "
-		 "socket", r->addr.pid);
+	rnic_log(RNIC_LOG_INFO,
+		 "attach to pid %u: /proc refused, using the "
+		 "socket",
+		 r->addr.pid);
 	rnic_proc_put(r->proc);
 	r->proc = NULL;
 	return attach_ask(r);
@@ -503,9 +514,9 @@ static int map_arena(struct rnic_remote *r, uint64_t off, uint64_t len,
 	if (ret)
 		return ret;
 	off += r->addr.ep * RNIC_ARENA_EP_STRIDE;
-	ret = s.size < off + len ? -EPROTO :
-				   rnic_segment_map(&s, off, len, PROT_READ,
-						    &p);
+	ret = s.size < off + len
+		      ? -EPROTO
+		      : rnic_segment_map(&s, off, len, PROT_READ, &p);
 	if (r->arena.fd < 0)
 		rnic_segment_close(&s);
 	if (!ret)
@@ -520,8 +531,8 @@ int rnic_remote_map_pool(struct rnic_remote *r)
 
 int rnic_remote_map_heap(struct rnic_remote *r)
 {
-	return r->heap ? 0 : map_arena(r, RNIC_HEAP_OFF, r->heap_bytes,
-				       &r->heap);
+	return r->heap ? 0
+		       : map_arena(r, RNIC_HEAP_OFF, r->heap_bytes, &r->heap);
 }
 
 /* The wake pipe of the endpoint place that @req names, or -ECONNREFUSED. */
@@ -540,7 +551,8 @@ static int find_pipe(const struct rnic_device *d,
 		return -ECONNREFUSED;
 	if (pread(d->mailbox.fd, &fd, sizeof(fd),
 		  (off_t)(rnic_head_off(req->ep) +
-			  offsetof(struct rnic_ep_head, pipe_fd))) != sizeof(fd))
+			  offsetof(struct rnic_ep_head, pipe_fd))) !=
+	    sizeof(fd))
 		return -ECONNREFUSED;
 	return (int)fd;
 }

@@ -20,31 +20,31 @@
 
 /* How to get at a peer's descriptors. */
 enum rnic_attach_mode {
-	RNIC_ATTACH_AUTO,	/* /proc if namespaces agree, else socket */
-	RNIC_ATTACH_PROC,	/* /proc only */
-	RNIC_ATTACH_SOCKET,	/* attach socket only */
+	RNIC_ATTACH_AUTO,   /* /proc if namespaces agree, else socket */
+	RNIC_ATTACH_PROC,   /* /proc only */
+	RNIC_ATTACH_SOCKET, /* attach socket only */
 };
 
 struct rnic_remote {
-	unsigned int refs;		/* users, under the owner's lock */
-	struct rnic_addr addr;		/* the peer endpoint's name */
-	struct rnic_proc *proc;		/* its process */
-	struct rnic_segment mailbox;	/* open until a lane is claimed */
-	struct rnic_segment arena;	/* open if it came over the socket */
-	struct rnic_ep_head *head;	/* mapped head, read-write */
-	const uint8_t *pool;		/* mapped pool, NULL until needed */
-	const uint8_t *heap;		/* mapped heap, NULL until needed */
-	struct rnic_pool_geom geom;	/* chunk geometry of the pool */
-	uint64_t heap_bytes;		/* size of the heap */
-	uint64_t arena_ino;		/* st_ino of the arena */
-	uint64_t claim;			/* claim word to use at the peer */
-	int arena_fd;			/* its descriptor number there */
-	int pipe;			/* wake pipe, opened, or -1 */
-	int conn;			/* attach under way, or -1 */
-	uint32_t peer_pid;		/* socket: its pid as we see it */
-	uint64_t deadline_ms;		/* when the attach is given up */
-	bool fence;			/* publish with a full fence */
-	bool by_socket;			/* attached over the socket */
+	unsigned int refs;	     /* users, under the owner's lock */
+	struct rnic_addr addr;	     /* the peer endpoint's name */
+	struct rnic_proc *proc;	     /* its process */
+	struct rnic_segment mailbox; /* open until a lane is claimed */
+	struct rnic_segment arena;   /* open if it came over the socket */
+	struct rnic_ep_head *head;   /* mapped head, read-write */
+	const uint8_t *pool;	     /* mapped pool, NULL until needed */
+	const uint8_t *heap;	     /* mapped heap, NULL until needed */
+	struct rnic_pool_geom geom;  /* chunk geometry of the pool */
+	uint64_t heap_bytes;	     /* size of the heap */
+	uint64_t arena_ino;	     /* st_ino of the arena */
+	uint64_t claim;		     /* claim word to use at the peer */
+	int arena_fd;		     /* its descriptor number there */
+	int pipe;		     /* wake pipe, opened, or -1 */
+	int conn;		     /* attach under way, or -1 */
+	uint32_t peer_pid;	     /* socket: its pid as we see it */
+	uint64_t deadline_ms;	     /* when the attach is given up */
+	bool fence;		     /* publish with a full fence */
+	bool by_socket;		     /* attached over the socket */
 };
 
 /*

@@ -25,14 +25,15 @@
 #include "shm/remote.h"
 
 static const struct rnic_device_cfg cfg = {
-	.heap_bytes = 1 << 20, .membarrier = true,
+	.heap_bytes = 1 << 20,
+	.membarrier = true,
 };
 
 /* A device with one open place. */
 struct owner {
-	struct rnic_device dev;		/* the device */
-	struct rnic_place place;	/* its place */
-	struct rnic_addr addr;		/* and name */
+	struct rnic_device dev;	 /* the device */
+	struct rnic_place place; /* its place */
+	struct rnic_addr addr;	 /* and name */
 };
 
 static int setup(void **state)
@@ -88,8 +89,8 @@ static void open_and_close_leave_nothing(void **state)
 static void segments_are_sealed_and_private(void **state)
 {
 	struct owner *o = *state;
-	int want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE |
-		   F_SEAL_SEAL;
+	int want =
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 	struct stat st;
 
 	assert_int_equal(fcntl(o->dev.tables.fd, F_GET_SEALS) & want, want);
@@ -177,8 +178,8 @@ static int claim_and_send(struct owner *o, enum rnic_attach_mode mode)
 	REQUIRE(!rnic_remote_closed(r));
 	REQUIRE(rnic_remote_claim(r, &me, &lane, &index) == 0);
 	rnic_lane_tx_init(&tx, lane, index, RNIC_LANE_LINES, r->fence);
-	REQUIRE(rnic_lane_publish(&tx, rnic_lane_slot(&tx), RNIC_DESC_INLINE,
-				  0, 0));
+	REQUIRE(rnic_lane_publish(&tx, rnic_lane_slot(&tx), RNIC_DESC_INLINE, 0,
+				  0));
 	rnic_remote_ring(r, index);
 	REQUIRE(rnic_remote_map_pool(r) == 0);
 	REQUIRE(rnic_remote_map_heap(r) == 0);
@@ -266,8 +267,7 @@ static int wrong_addresses(struct owner *o)
 	struct rnic_addr a = o->addr;
 
 	a.version++;
-	REQUIRE(rnic_remote_open(&a, RNIC_ATTACH_AUTO, &r) ==
-		-EPROTONOSUPPORT);
+	REQUIRE(rnic_remote_open(&a, RNIC_ATTACH_AUTO, &r) == -EPROTONOSUPPORT);
 	a = o->addr;
 	a.uid++;
 	REQUIRE(rnic_remote_open(&a, RNIC_ATTACH_AUTO, &r) == -EACCES);

@@ -18,7 +18,7 @@
 #include "shm/log.h"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U	/* Linux 6.3; older ones answer EINVAL */
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; older ones answer EINVAL */
 #endif
 
 static int fail(const char *what, const char *name)
@@ -50,10 +50,11 @@ static int check_limit(const char *name, uint64_t size)
 	if (getrlimit(RLIMIT_FSIZE, &rl) || rl.rlim_cur == RLIM_INFINITY ||
 	    rl.rlim_cur >= size)
 		return 0;
-	rnic_log(RNIC_LOG_WARN, "%s: RLIMIT_FSIZE (ulimit -f) is "
+	rnic_log(RNIC_LOG_WARN,
+		 "%s: RLIMIT_FSIZE (ulimit -f) is "
 		 "%" PRIu64 " bytes, the device's sparse memory file needs "
-		 "%" PRIu64 ": raise it or set it to unlimited", name,
-		 (uint64_t)rl.rlim_cur, size);
+		 "%" PRIu64 ": raise it or set it to unlimited",
+		 name, (uint64_t)rl.rlim_cur, size);
 	return -EFBIG;
 }
 
@@ -152,7 +153,8 @@ static int check(const struct rnic_segment *s, uint64_t min)
 
 	if (seals >= 0 && seals & F_SEAL_SHRINK && s->size >= min)
 		return 0;
-	rnic_log(RNIC_LOG_WARN, "peer's segment: not a memory file sealed "
+	rnic_log(RNIC_LOG_WARN,
+		 "peer's segment: not a memory file sealed "
 		 "against shrinking, or too small (%" PRIu64 " bytes)",
 		 s->size);
 	return -EPROTO;

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 struct rnic_segment {
-	int fd;		/* descriptor, -1 if closed */
-	uint64_t size;	/* bytes */
-	uint64_t dev;	/* st_dev */
-	uint64_t ino;	/* st_ino */
+	int fd;	       /* descriptor, -1 if closed */
+	uint64_t size; /* bytes */
+	uint64_t dev;  /* st_dev */
+	uint64_t ino;  /* st_ino */
 };
 
 /*

@@ -17,9 +17,9 @@
 #include "shm/log.h"
 
 enum {
-	BACKLOG = 128,		/* connections not yet accepted */
-	NAP_NS = 1000000,	/* between tries while the backlog is full */
-	NAME_MAX_LEN = 100,	/* longest name */
+	BACKLOG = 128,	    /* connections not yet accepted */
+	NAP_NS = 1000000,   /* between tries while the backlog is full */
+	NAME_MAX_LEN = 100, /* longest name */
 };
 
 /* An address with a leading zero byte; its length, 0 if @name is too long. */
@@ -74,8 +74,10 @@ static int check_peer(int fd, const char *what, struct ucred *peer)
 		return -errno;
 	if (peer->uid == geteuid())
 		return 0;
-	rnic_log(RNIC_LOG_WARN, "%s: the other end runs as user %u, we as "
-		 "user %u: refused", what, peer->uid, geteuid());
+	rnic_log(RNIC_LOG_WARN,
+		 "%s: the other end runs as user %u, we as "
+		 "user %u: refused",
+		 what, peer->uid, geteuid());
 	return -EACCES;
 }
 
@@ -143,8 +145,8 @@ static int wait_for(int fd, short events, int timeout_ms)
 
 /* Room for the control message of RNIC_SOCK_FDS descriptors. */
 union control {
-	struct cmsghdr align;	/* alignment */
-	char buf[CMSG_SPACE(RNIC_SOCK_FDS * sizeof(int))];	/* room */
+	struct cmsghdr align;				   /* alignment */
+	char buf[CMSG_SPACE(RNIC_SOCK_FDS * sizeof(int))]; /* room */
 };
 
 int rnic_sock_send(int fd, const void *msg, size_t len, const int *fds,
@@ -204,7 +206,8 @@ int rnic_sock_recv(int fd, void *msg, size_t len, int *fds, int *nfds,
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = len };
 	union control c;
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1,
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
 			    .msg_control = c.buf,
 			    .msg_controllen = sizeof(c.buf) };
 	int ret = wait_for(fd, POLLIN, timeout_ms);

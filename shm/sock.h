@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-enum { RNIC_SOCK_FDS = 8 };	/* descriptors in a message, at most */
+enum { RNIC_SOCK_FDS = 8 }; /* descriptors in a message, at most */
 
 /*
  * Listens on @name, below 100 characters. Returns the descriptor,

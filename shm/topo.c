@@ -15,10 +15,11 @@
 
 #include "shm/log.h"
 
-enum { L2_DEFAULT = 1 << 20 };	/* if hwloc finds none */
+enum { L2_DEFAULT = 1 << 20 }; /* if hwloc finds none */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct rnic_topo topo = { .cores = 1, .l2_bytes = L2_DEFAULT,
+static struct rnic_topo topo = { .cores = 1,
+				 .l2_bytes = L2_DEFAULT,
 				 .nnodes = 1 };
 
 static unsigned int count_cores(void)
@@ -40,8 +41,10 @@ static void read_hwloc(void)
 		return;
 	hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
 	if (hwloc_topology_load(t)) {
-		rnic_log(RNIC_LOG_INFO, "hwloc cannot read the topology: "
-			 "assuming an L2 of %d KiB", L2_DEFAULT >> 10);
+		rnic_log(RNIC_LOG_INFO,
+			 "hwloc cannot read the topology: "
+			 "assuming an L2 of %d KiB",
+			 L2_DEFAULT >> 10);
 	} else {
 		l2 = hwloc_get_obj_by_type(t, HWLOC_OBJ_L2CACHE, 0);
 		if (l2 && l2->attr->cache.size)

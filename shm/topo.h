@@ -10,10 +10,10 @@
 #include <stddef.h>
 
 struct rnic_topo {
-	unsigned int cores;	/* CPUs this process may run on */
-	size_t l2_bytes;	/* size of an L2 cache */
-	int node;		/* NUMA node the process runs on */
-	int nnodes;		/* NUMA nodes of the machine */
+	unsigned int cores; /* CPUs this process may run on */
+	size_t l2_bytes;    /* size of an L2 cache */
+	int node;	    /* NUMA node the process runs on */
+	int nnodes;	    /* NUMA nodes of the machine */
 };
 
 /*

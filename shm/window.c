@@ -22,15 +22,15 @@
 #define SLAB_BYTES ((size_t)2 << 20)
 
 enum {
-	SLAB_PAGES = 512,	/* pages of a slab */
-	ALONE_PAGES = 128,	/* larger windows are mapped by themselves */
+	SLAB_PAGES = 512,  /* pages of a slab */
+	ALONE_PAGES = 128, /* larger windows are mapped by themselves */
 };
 
 struct slab {
-	struct slab *next;		/* all slabs */
-	char *base;			/* SLAB_BYTES of address space */
-	unsigned int free;		/* pages not used */
-	bool used[SLAB_PAGES];		/* page is part of a window */
+	struct slab *next;     /* all slabs */
+	char *base;	       /* SLAB_BYTES of address space */
+	unsigned int free;     /* pages not used */
+	bool used[SLAB_PAGES]; /* page is part of a window */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -157,6 +157,8 @@ static void contract_L4_threads(struct th_self *self)
 	struct th_stack s;
 	uint64_t threads;
 
+	if (th_sanitized())
+		th_skip(self, "a sanitizer starts threads of its own");
 	fi_freeinfo(get_info());
 	threads = probe_status("Threads");
 	open_progress(&s, self, FI_PROGRESS_MANUAL, FI_WAIT_NONE);

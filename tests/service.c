@@ -232,7 +232,7 @@ static void two_servers(struct th_self *self)
 static void other_service(struct th_self *self)
 {
 	struct th_stack_opts o = server_opts(NULL);
-	char other[32];
+	char other[64];
 	struct th_stack a, b;
 
 	(void)self;
