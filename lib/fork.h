@@ -4,8 +4,9 @@
  * fork: a child never uses its parent's device (contract L6).
  *
  * The child's handler closes the inherited descriptors and marks every
- * inherited domain; calls on its objects answer -FI_EOPBADSTATE. The mappings of segments are not
- * inherited (MADV_DONTFORK). Objects that the child opens itself work.
+ * inherited domain; calls on its objects answer -FI_EOPBADSTATE. The mappings
+ * of segments are not inherited (MADV_DONTFORK). Objects that the child opens
+ * itself work.
  */
 #ifndef SHRIMP_FORK_H
 #define SHRIMP_FORK_H

@@ -219,8 +219,8 @@ struct th_group;
 
 /*
  * Forks @n children that run @main with @arg. The group must end within
- * @seconds (scaled; twelve times that with SHRIMP_LONG=1). Caller is a cmocka test (not a child); one group at a
- * time. Ends in th_group_finish().
+ * @seconds (scaled; twelve times that with SHRIMP_LONG=1). Caller is a cmocka
+ * test (not a child); one group at a time. Ends in th_group_finish().
  */
 struct th_group *th_group_start(int n, th_main_fn *main, void *arg,
 				unsigned int seconds);
