@@ -10,6 +10,7 @@
  */
 #include "lib/endpoint.h"
 
+#include <errno.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
@@ -34,6 +35,7 @@
 #include "lib/service.h"
 #include "lib/stats.h"
 #include "lib/tx.h"
+#include "shm/log.h"
 #include "shm/proc.h"
 
 enum {
@@ -563,6 +565,41 @@ static void init_lists(struct shrimp_ep *ep)
 	CDS_INIT_LIST_HEAD(&ep->pulls);
 }
 
+static void leave_dead_lanes(struct shrimp_domain *d, void *arg)
+{
+	struct shrimp_ep *ep;
+
+	(void)arg;
+	pthread_mutex_lock(&d->lock);
+	cds_list_for_each_entry (ep, &d->eps, in_dom) {
+		shrimp_ep_lock(ep);
+		if (ep->ready)
+			shrimp_tx_reap(ep);
+		shrimp_ep_unlock(ep);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/*
+ * Opens a place. If all are taken, some may be closed ones that endpoints of
+ * this process have not yet left: makes them look, and tries again.
+ */
+static int open_place(struct shrimp_ep *ep)
+{
+	struct rnic_device *dev = &ep->domain->dev;
+	int ret = rnic_place_open(dev, &ep->place);
+
+	if (ret != -ENOSPC)
+		return ret;
+	shrimp_domain_each(leave_dead_lanes, NULL);
+	ret = rnic_place_open(dev, &ep->place);
+	if (ret == -ENOSPC)
+		rnic_log(RNIC_LOG_WARN,
+			 "endpoint: all %d places of the device are in use",
+			 RNIC_EP_MAX);
+	return ret;
+}
+
 int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 		   struct fid_ep **out, void *context)
 {
@@ -584,7 +621,7 @@ int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 	if (!ret)
 		ret = rnic_match_init(&ep->msg);
 	if (!ret)
-		ret = rnic_place_open(&d->dev, &ep->place);
+		ret = open_place(ep);
 	if (ret) {
 		rnic_match_fini(&ep->tagged);
 		rnic_match_fini(&ep->msg);

@@ -354,6 +354,23 @@ void shrimp_tx_park(struct shrimp_ep *ep, bool on)
 			rnic_store32_relaxed(&tp->lane.sh->tx_parked, on);
 }
 
+/*
+ * The client believes that these have left: injects, and sends whose
+ * completion it has seen. Others are dropped with the endpoint.
+ */
+static bool owes(struct shrimp_tx_peer *tp)
+{
+	struct shrimp_op *op;
+
+	for (uint32_t i = 0; i < RNIC_LANE_LINES; i++)
+		if (tp->inflight_bits >> i & 1 && !tp->inflight[i].op)
+			return true;
+	cds_list_for_each_entry (op, &tp->ops, all)
+		if (op->s.no_context || op->s.inject || op->counted)
+			return true;
+	return false;
+}
+
 bool shrimp_tx_lingers(struct shrimp_ep *ep)
 {
 	struct shrimp_tx_peer *tp;
@@ -361,7 +378,7 @@ bool shrimp_tx_lingers(struct shrimp_ep *ep)
 	cds_list_for_each_entry (tp, &ep->active, active) {
 		if (tp->state == SHRIMP_TX_DOWN || tp->self)
 			continue;
-		if (tp->inflight_bits || tp->nops)
+		if (owes(tp))
 			return true;
 	}
 	return false;
@@ -371,6 +388,10 @@ static void tx_free(struct shrimp_tx_peer *tp)
 {
 	struct shrimp_op *op, *next;
 
+	/* a reader that is slow must not find other bytes there */
+	if (tp->state == SHRIMP_TX_LIVE && !tp->self &&
+	    (tp->inflight_bits || tp->nops))
+		tp->ep->place.keep = true;
 	if (tp->state == SHRIMP_TX_LIVE && !tp->self) {
 		/* R2: after the last descriptor; pairs with lane_left() */
 		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);

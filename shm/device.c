@@ -219,6 +219,8 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 		.bind = cfg->bind,
 	};
 	pthread_mutex_init(&d->lock, NULL);
+	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
+		d->pipe[i] = -1;
 	ret = create_segments(d, &h);
 	if (!ret)
 		ret = fill_header(d, &h, cfg);
@@ -317,18 +319,18 @@ static int place_take(struct rnic_device *d)
 		got = (int)i;
 	}
 	pthread_mutex_unlock(&d->lock);
-	if (got < 0)
-		rnic_log(RNIC_LOG_WARN,
-			 "endpoint: all %d places of the device "
-			 "are in use",
-			 RNIC_EP_MAX);
 	return got;
 }
 
-static void place_leave(struct rnic_device *d, unsigned int i)
+static void place_leave(struct rnic_device *d, unsigned int i, bool keep)
 {
 	pthread_mutex_lock(&d->lock);
-	d->place[i] = place_reap(d, i) ? RNIC_PLACE_FREE : RNIC_PLACE_LEFT;
+	d->pipe[i] = -1;
+	if (keep)
+		d->place[i] = RNIC_PLACE_KEPT;
+	else
+		d->place[i] =
+			place_reap(d, i) ? RNIC_PLACE_FREE : RNIC_PLACE_LEFT;
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -345,6 +347,9 @@ static int open_pipe(struct rnic_place *p)
 	p->wake_wr = fds[1];
 	rnic_store32_relaxed(&p->head->pipe_fd, (uint32_t)fds[1]);
 	rnic_store64_relaxed(&p->head->pipe_ino, st.st_ino);
+	pthread_mutex_lock(&p->dev->lock);
+	p->dev->pipe[p->index] = fds[1];
+	pthread_mutex_unlock(&p->dev->lock);
 	return 0;
 }
 
@@ -416,7 +421,7 @@ void rnic_place_close(struct rnic_place *p)
 		close(p->wake_rd);
 	if (p->wake_wr >= 0)
 		close(p->wake_wr);
-	place_leave(d, p->index);
+	place_leave(d, p->index, p->keep);
 	p->dev = NULL;
 }
 

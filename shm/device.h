@@ -11,6 +11,7 @@
 #define RNIC_DEVICE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ enum rnic_place_state {
 	RNIC_PLACE_FREE = 0, /* never used, or emptied */
 	RNIC_PLACE_OPEN,     /* an endpoint has it */
 	RNIC_PLACE_LEFT,     /* closed, peers may still write into it */
+	RNIC_PLACE_KEPT,     /* closed, peers may still read its arena */
 };
 
 struct rnic_device {
@@ -45,6 +47,7 @@ struct rnic_device {
 	unsigned int next;	     /* where to look for a free place */
 	uint8_t place[RNIC_EP_MAX];  /* enum rnic_place_state */
 	uint32_t gen[RNIC_EP_MAX];   /* incarnation of each place */
+	int pipe[RNIC_EP_MAX];	     /* write end of its wake pipe, or -1 */
 };
 
 /* An endpoint's place in its device. */
@@ -59,6 +62,7 @@ struct rnic_place {
 	uint8_t *heap;		   /* inject heap, NULL until needed */
 	int wake_rd;		   /* read end of the wake pipe */
 	int wake_wr;		   /* write end, opened by peers */
+	bool keep;		   /* the arena outlives the place */
 };
 
 /*

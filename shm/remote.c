@@ -536,30 +536,24 @@ int rnic_remote_map_heap(struct rnic_remote *r)
 }
 
 /* The wake pipe of the endpoint place that @req names, or -ECONNREFUSED. */
-static int find_pipe(const struct rnic_device *d,
-		     const struct attach_request *req)
+static int find_pipe(struct rnic_device *d, const struct attach_request *req)
 {
-	uint64_t state = 0;
-	uint32_t fd = 0;
+	int fd = -1;
 
 	if (req->magic != RNIC_MAGIC_ADDR || req->version != RNIC_VERSION ||
 	    req->ep >= RNIC_EP_MAX)
 		return -ECONNREFUSED;
-	if (pread(d->mailbox.fd, &state, sizeof(state),
-		  (off_t)rnic_head_off(req->ep)) != sizeof(state) ||
-	    state != ((uint64_t)req->ep_gen << 32 | RNIC_EP_OPEN))
-		return -ECONNREFUSED;
-	if (pread(d->mailbox.fd, &fd, sizeof(fd),
-		  (off_t)(rnic_head_off(req->ep) +
-			  offsetof(struct rnic_ep_head, pipe_fd))) !=
-	    sizeof(fd))
-		return -ECONNREFUSED;
-	return (int)fd;
+	/* from our own table: peers can write what the mailbox says */
+	pthread_mutex_lock(&d->lock);
+	if (d->place[req->ep] == RNIC_PLACE_OPEN &&
+	    d->gen[req->ep] == req->ep_gen)
+		fd = d->pipe[req->ep];
+	pthread_mutex_unlock(&d->lock);
+	return fd < 0 ? -ECONNREFUSED : fd;
 }
 
 /* Answers one connected asker. */
-static void serve_one(const struct rnic_device *d, int conn,
-		      const struct ucred *peer)
+static void serve_one(struct rnic_device *d, int conn, const struct ucred *peer)
 {
 	struct attach_reply rep = { .magic = RNIC_MAGIC_ADDR };
 	struct attach_request req;
@@ -582,7 +576,7 @@ static void serve_one(const struct rnic_device *d, int conn,
 	rnic_sock_send(conn, &rep, sizeof(rep), fds, n, 0);
 }
 
-int rnic_remote_serve(const struct rnic_device *d)
+int rnic_remote_serve(struct rnic_device *d)
 {
 	struct ucred peer;
 	int served = 0;

@@ -111,6 +111,6 @@ int rnic_remote_map_heap(struct rnic_remote *r); /* the heap, likewise */
  * Answers attach requests that wait on @d's socket; at most a few a call.
  * Any thread; never blocks. Returns the number of peers served.
  */
-int rnic_remote_serve(const struct rnic_device *d);
+int rnic_remote_serve(struct rnic_device *d);
 
 #endif /* RNIC_REMOTE_H */
