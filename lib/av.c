@@ -59,13 +59,36 @@ struct shrimp_peer *shrimp_av_peer(struct shrimp_av *av, fi_addr_t a)
 	return word ? rnic_ptr_load_acquire(word) : NULL;
 }
 
+/* The address of the service that peer @id answers for. */
+static fi_addr_t service_of(const struct shrimp_av *av, uint32_t id)
+{
+	const rnic_aptr *word;
+
+	for (fi_addr_t a = 0; (word = peek(av->chunk, a)); a++) {
+		/* V1: acquires the entry */
+		struct shrimp_peer *peer = rnic_ptr_load_acquire(word);
+
+		if (peer && peer->addr.kind == RNIC_ADDR_SERVICE &&
+		    shrimp_peer_real(peer)->id == id)
+			return a;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
 fi_addr_t shrimp_av_addr_of(struct shrimp_av *av, uint32_t peer_id)
 {
 	rnic_aptr *word = peek(av->rev, peer_id);
-	/* V3: acquires the way back */
-	uintptr_t a = word ? (uintptr_t)rnic_ptr_load_acquire(word) : 0;
+	uintptr_t a;
 
-	return a ? (fi_addr_t)(a - 1) : FI_ADDR_NOTAVAIL;
+	/* acquires the changes up to the one whose number a caller has seen */
+	rnic_load32_acquire(&av->gen);
+	/* V3: acquires the way back */
+	a = word ? (uintptr_t)rnic_ptr_load_acquire(word) : 0;
+	if (a)
+		return (fi_addr_t)(a - 1);
+	/* relaxed: after the acquire of gen */
+	return rnic_load32_relaxed(&av->services) ? service_of(av, peer_id)
+						  : FI_ADDR_NOTAVAIL;
 }
 
 /* ---- insert ---- */
@@ -99,6 +122,8 @@ static int put(struct shrimp_av *av, struct shrimp_peer *peer, fi_addr_t *a)
 		return -FI_ENOMEM;
 	/* V1: publishes the entry */
 	rnic_ptr_store_release(word, peer);
+	if (peer->addr.kind == RNIC_ADDR_SERVICE)
+		rnic_add32_relaxed(&av->services, 1);
 	if (av->ngaps)
 		av->ngaps--;
 	else
@@ -245,6 +270,8 @@ static int drop(struct shrimp_av *av, fi_addr_t a)
 		return ret;
 	/* V1 */
 	rnic_ptr_store_release(peek(av->chunk, a), NULL);
+	if (peer->addr.kind == RNIC_ADDR_SERVICE)
+		rnic_sub32_acqrel(&av->services, 1);
 	if (shrimp_av_addr_of(av, peer->id) == a)
 		fix_rev(av, peer);
 	rnic_add32_acqrel(&av->gen, 1);

@@ -29,6 +29,7 @@ struct shrimp_av {
 	struct shrimp_domain *domain;	   /* parent, referenced */
 	enum fi_av_type type;		   /* as opened; makes no difference */
 	rnic_a32 gen;			   /* moves with each change */
+	rnic_a32 services;		   /* entries that name a service */
 	rnic_a32 refs;			   /* bound endpoints */
 	struct shrimp_eq *eq;		   /* bound, or NULL */
 	bool async;			   /* FI_EVENT: completions on the EQ */
@@ -51,8 +52,9 @@ int shrimp_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 struct shrimp_peer *shrimp_av_peer(struct shrimp_av *av, fi_addr_t a);
 
 /*
- * The first address given to peer number @peer_id, FI_ADDR_NOTAVAIL if it is
- * not in the vector. Any thread, any lock.
+ * The first address given to peer number @peer_id, or that of a service which
+ * it turned out to be; FI_ADDR_NOTAVAIL if it is not in the vector. Any
+ * thread, any lock. Newer than whatever av->gen said before the call.
  */
 fi_addr_t shrimp_av_addr_of(struct shrimp_av *av, uint32_t peer_id);
 

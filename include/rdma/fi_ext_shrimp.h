@@ -41,7 +41,7 @@ enum fi_shrimp_path {
 	FI_SHRIMP_PATH_POOL,   /* eagerly, in chunks of the sender's pool */
 	FI_SHRIMP_PATH_STREAM, /* held at the sender, streamed after match */
 	FI_SHRIMP_PATH_HEAP,   /* held in the sender's inject heap */
-	FI_SHRIMP_PATH_CMA,    /* held, pulled by process_vm_readv */
+	FI_SHRIMP_PATH_CMA,    /* held, pulled by process_vm_readv: not yet */
 	FI_SHRIMP_PATH_SELF,   /* from an endpoint to itself */
 	FI_SHRIMP_PATH_SPARE,  /* not used yet; keeps the array even */
 	FI_SHRIMP_PATH_MAX
