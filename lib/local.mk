@@ -83,6 +83,7 @@ lib_libshrimp_fi_la_LDFLAGS += -Wl,-z,defs
 endif
 
 UNIT_TESTS += \
+	lib/av_test \
 	lib/cntr_test \
 	lib/cq_test \
 	lib/info_test \

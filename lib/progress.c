@@ -10,6 +10,8 @@
 
 #include <sched.h>
 
+#include "lib/agent.h"
+#include "lib/cntr.h"
 #include "lib/domain.h"
 #include "lib/rx.h"
 #include "lib/service.h"
@@ -25,6 +27,22 @@ enum {
 	SCAN_MS = 500,	  /* the lane directory */
 	HOT_FREE = 8,	  /* so many hot lanes are polled for nothing */
 };
+
+/*
+ * Whoever else sleeps on this endpoint has to arm it again: the threads in
+ * waits on its CQs and counters, and the agent.
+ */
+static void disturb(struct shrimp_ep *ep)
+{
+	if (ep->tx_cq)
+		shrimp_wait_disturb(&ep->tx_cq->wait);
+	if (ep->rx_cq && ep->rx_cq != ep->tx_cq)
+		shrimp_wait_disturb(&ep->rx_cq->wait);
+	for (size_t i = 0; i < ep->ncntrs; i++)
+		shrimp_wait_disturb(&ep->cntrs[i]->wait);
+	if (ep->agent)
+		shrimp_agent_kick(ep->domain);
+}
 
 static void disarm(struct shrimp_ep *ep)
 {
@@ -79,14 +97,18 @@ static void slow_look(struct shrimp_ep *ep)
 	park_idle(ep);
 }
 
-static bool progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+static bool progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink,
+		     bool by_agent)
 {
 	size_t n;
 
 	if (!ep->ready)
 		return true;
-	if (ep->armed)
+	if (ep->armed) {
 		disarm(ep);
+		if (!by_agent)
+			disturb(ep);
+	}
 	ep->sink = sink;
 	n = shrimp_rx_progress(ep, sink);
 	/* relaxed: only a hint for sleepers, see shrimp_ep_arm() */
@@ -119,7 +141,7 @@ void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 		/* relaxed: the agent only wants to see it move */
 		rnic_store32_relaxed(&ep->app_polls,
 				     rnic_load32_relaxed(&ep->app_polls) + 1);
-	if (!progress(ep, sink) && ep->empty >= ep->domain->set->spin) {
+	if (!progress(ep, sink, false) && ep->empty >= ep->domain->set->spin) {
 		ep->empty = 0;
 		/* a yield is a long time: look at the clock more often */
 		ep->polls += SLOW_POLLS / 8;
@@ -133,7 +155,7 @@ void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 void shrimp_ep_progress_agent(struct shrimp_ep *ep)
 {
 	shrimp_ep_lock(ep);
-	progress(ep, NULL);
+	progress(ep, NULL, true);
 	shrimp_ep_unlock(ep);
 }
 
@@ -172,8 +194,10 @@ bool shrimp_ep_arm(struct shrimp_ep *ep)
 void shrimp_ep_disarm(struct shrimp_ep *ep)
 {
 	shrimp_ep_lock(ep);
-	if (ep->armed)
+	if (ep->armed) {
 		disarm(ep);
+		disturb(ep);
+	}
 	/* what woke us may be a death or an attach request */
 	ep->polls = SLOW_POLLS;
 	ep->slow_ms = 0;

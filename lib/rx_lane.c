@@ -25,6 +25,7 @@
 
 enum {
 	DRAIN_MAX = 256,   /* descriptors of a lane in one call */
+	SCAN_AHEAD = 64,   /* unknown claims looked for behind the last */
 	HOT_FREE = 8,	   /* so many hot lanes cost next to nothing */
 	IDLE_POLLS = 4096, /* empty polls before a lane is parked */
 	HOT_MIN = 16,	   /* first size of the hot table */
@@ -608,17 +609,16 @@ void shrimp_rx_scan(struct shrimp_ep *ep)
 	for (size_t i = 0; i < ep->nlanes; i++)
 		if (ep->lanes[i])
 			lane_reap(ep->lanes[i]);
-	for (unsigned int i = 0; i < RNIC_LANE_MAX; i++) {
+	for (unsigned int i = 0; i < ep->nlanes + SCAN_AHEAD; i++) {
 		/* relaxed: lane_open() acquires */
-		uint64_t claim = rnic_load64_relaxed(&ep->place.head->claim[i]);
+		uint64_t claim =
+			i < RNIC_LANE_MAX
+				? rnic_load64_relaxed(&ep->place.head->claim[i])
+				: 0;
 		struct rnic_proc *proc;
 
-		if (!claim) {
-			/* claims are dense: the first free one ends it */
-			if (i >= ep->nlanes)
-				break;
+		if (!claim)
 			continue;
-		}
 		if (i < ep->nlanes && ep->lanes[i])
 			continue;
 		if (lane_open(ep, i)) {
