@@ -112,10 +112,22 @@ static int note_rev(struct shrimp_av *av, uint32_t id, uint64_t a)
 	return 0;
 }
 
+/* fi_av(3): the lowest index that is free. NULL: none was removed. */
+static uint64_t *lowest_gap(struct shrimp_av *av)
+{
+	uint64_t *low = av->ngaps ? av->gaps : NULL;
+
+	for (size_t i = 1; i < av->ngaps; i++)
+		if (av->gaps[i] < *low)
+			low = &av->gaps[i];
+	return low;
+}
+
 /* Puts @peer into the vector, the lock held. Returns 0 and *@a, or error. */
 static int put(struct shrimp_av *av, struct shrimp_peer *peer, fi_addr_t *a)
 {
-	uint64_t i = av->ngaps ? av->gaps[av->ngaps - 1] : av->end;
+	uint64_t *gap = lowest_gap(av);
+	uint64_t i = gap ? *gap : av->end;
 	rnic_aptr *word = poke(av->chunk, i);
 
 	if (!word || note_rev(av, peer->id, i))
@@ -124,8 +136,8 @@ static int put(struct shrimp_av *av, struct shrimp_peer *peer, fi_addr_t *a)
 	rnic_ptr_store_release(word, peer);
 	if (peer->addr.kind == RNIC_ADDR_SERVICE)
 		rnic_add32_relaxed(&av->services, 1);
-	if (av->ngaps)
-		av->ngaps--;
+	if (gap)
+		*gap = av->gaps[--av->ngaps];
 	else
 		av->end++;
 	*a = i;

@@ -37,7 +37,7 @@ struct shrimp_av {
 	rnic_aptr chunk[SHRIMP_AV_CHUNKS]; /* entries: peers, by fi_addr */
 	rnic_aptr rev[SHRIMP_AV_CHUNKS];   /* fi_addr + 1, by peer number */
 	uint64_t end;			   /* highest index used + 1 */
-	uint64_t *gaps;			   /* removed indices, last first out */
+	uint64_t *gaps;			   /* removed indices */
 	size_t ngaps;			   /* how many */
 	size_t gaps_room;		   /* entries allocated */
 	struct shrimp_ep **eps;		   /* bound endpoints */

@@ -165,7 +165,7 @@ static int cntr_close(struct fid *fid)
 
 	if (c->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (shrimp_polled_busy(&c->eps))
+	if (shrimp_polled_busy(&c->eps) || rnic_load32_acquire(&c->refs))
 		return -FI_EBUSY;
 	shrimp_wait_close(&c->wait);
 	shrimp_polled_fini(&c->eps);

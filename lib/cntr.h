@@ -25,6 +25,7 @@ struct shrimp_cntr {
 	rnic_a64 polled;		/* sum at the last fi_poll() */
 	rnic_a64 seen;			/* sum at the last read or wait */
 	struct shrimp_polled eps;	/* bound endpoints */
+	rnic_a32 refs;			/* poll sets that hold it */
 	struct shrimp_wait_member wait; /* wait object */
 };
 

@@ -376,7 +376,7 @@ static int cq_close(struct fid *fid)
 
 	if (cq->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (shrimp_polled_busy(&cq->eps))
+	if (shrimp_polled_busy(&cq->eps) || rnic_load32_acquire(&cq->refs))
 		return -FI_EBUSY;
 	for (struct shrimp_comp_err *e; rnic_load32_relaxed(&cq->queued);
 	     free(e)) {

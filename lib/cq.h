@@ -64,6 +64,7 @@ struct shrimp_cq {
 	enum fi_cq_format format;	/* of the entries */
 	size_t entry_size;		/* bytes of an entry */
 	struct shrimp_polled eps;	/* bound endpoints and poll_lock */
+	rnic_a32 refs;			/* poll sets that hold it */
 	struct rnic_spin ring_lock;	/* protects the ring */
 	rnic_a32 queued;		/* entries in the ring */
 	rnic_a32 signaled;		/* fi_cq_signal() was called */

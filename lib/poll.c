@@ -47,6 +47,14 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	return got;
 }
 
+/* The word that counts the poll sets of a CQ or counter. */
+static rnic_a32 *refs_of(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return &((struct shrimp_cq *)fid)->refs;
+	return &((struct shrimp_cntr *)fid)->refs;
+}
+
 static int append(struct pollset *p, struct fid *fid)
 {
 	if (p->n == p->room) {
@@ -59,6 +67,7 @@ static int append(struct pollset *p, struct fid *fid)
 		p->room = room;
 	}
 	p->fids[p->n++] = fid;
+	rnic_add32_acqrel(refs_of(fid), 1);
 	return 0;
 }
 
@@ -92,6 +101,7 @@ static int poll_del(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
 		if (p->fids[i] != fid)
 			continue;
 		p->fids[i] = p->fids[--p->n];
+		rnic_sub32_acqrel(refs_of(fid), 1);
 		ret = 0;
 		break;
 	}
@@ -105,6 +115,8 @@ static int poll_close(struct fid *fid)
 
 	if (p->domain->inherited)
 		return -FI_EOPBADSTATE;
+	for (size_t i = 0; i < p->n; i++)
+		rnic_sub32_acqrel(refs_of(p->fids[i]), 1);
 	pthread_mutex_destroy(&p->lock);
 	rnic_sub32_acqrel(&p->domain->refs, 1);
 	free(p->fids);

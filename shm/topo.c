@@ -5,17 +5,24 @@
  */
 #include "shm/topo.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <hwloc.h>
-#include <numa.h>
+#include <limits.h>
 #include <numaif.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "shm/log.h"
 
-enum { L2_DEFAULT = 1 << 20 }; /* if hwloc finds none */
+enum {
+	L2_DEFAULT = 1 << 20,		     /* if hwloc finds none */
+	WORD_BITS = sizeof(long) * CHAR_BIT, /* of a node mask */
+	NODES_MAX = 1024,		     /* nodes a mask can name */
+	NODE_WORDS = NODES_MAX / WORD_BITS,  /* words of a mask */
+};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct rnic_topo topo = { .cores = 1,
@@ -54,18 +61,22 @@ static void read_hwloc(void)
 	hwloc_topology_destroy(t);
 }
 
+/* The node of the CPU that runs us. */
+static int node_here(void)
+{
+	unsigned int cpu, node;
+
+	return getcpu(&cpu, &node) ? 0 : (int)node;
+}
+
 static void read_topo(void)
 {
-	int cpu = sched_getcpu();
-
 	topo.cores = count_cores();
 	read_hwloc();
 	if (topo.nnodes < 1)
 		topo.nnodes = 1;
-	if (topo.nnodes > 1 && numa_available() >= 0 && cpu >= 0)
-		topo.node = numa_node_of_cpu(cpu);
-	if (topo.node < 0)
-		topo.node = 0;
+	if (topo.nnodes > 1)
+		topo.node = node_here();
 }
 
 const struct rnic_topo *rnic_topo_get(void)
@@ -74,18 +85,55 @@ const struct rnic_topo *rnic_topo_get(void)
 	return &topo;
 }
 
+/*
+ * libnuma, loaded when there is more than one node to choose from: its
+ * constructor reads the kernel's symbol table, which is not for a library to
+ * do that somebody only looks at (contract L4).
+ */
+struct numa_calls {
+	int (*available)(void); /* numa_available */
+	/* mbind */
+	long (*mbind)(void *, unsigned long, int, const unsigned long *,
+		      unsigned long, unsigned int);
+	/* numa_move_pages */
+	int (*move_pages)(int, unsigned long, void **, const int *, int *, int);
+};
+
+static pthread_once_t numa_once = PTHREAD_ONCE_INIT;
+static struct numa_calls numa;
+static bool numa_ready;
+
+static void load_numa(void)
+{
+	void *lib = dlopen("libnuma.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!lib) {
+		rnic_log(RNIC_LOG_WARN,
+			 "libnuma.so.1: %s: memory is placed "
+			 "by the kernel",
+			 dlerror());
+		return;
+	}
+	*(void **)&numa.available = dlsym(lib, "numa_available");
+	*(void **)&numa.mbind = dlsym(lib, "mbind");
+	*(void **)&numa.move_pages = dlsym(lib, "numa_move_pages");
+	numa_ready = numa.available && numa.mbind && numa.move_pages &&
+		     numa.available() >= 0;
+}
+
 int rnic_topo_bind(void *p, size_t len, int node)
 {
-	struct bitmask *mask;
+	unsigned long mask[NODE_WORDS] = { 0 };
 	int ret = 0;
 
-	if (rnic_topo_get()->nnodes < 2 || numa_available() < 0)
+	if (rnic_topo_get()->nnodes < 2 || node < 0 || node >= NODES_MAX)
 		return 0;
-	mask = numa_allocate_nodemask();
-	numa_bitmask_setbit(mask, (unsigned int)node);
-	if (mbind(p, len, MPOL_PREFERRED, mask->maskp, mask->size, 0))
+	pthread_once(&numa_once, load_numa);
+	if (!numa_ready)
+		return 0;
+	mask[node / WORD_BITS] |= 1UL << node % WORD_BITS;
+	if (numa.mbind(p, len, MPOL_PREFERRED, mask, NODES_MAX, 0))
 		ret = -errno;
-	numa_bitmask_free(mask);
 	if (ret)
 		rnic_log(RNIC_LOG_WARN, "mbind of %zu bytes to node %d: %s",
 			 len, node, strerror(-ret));
@@ -96,7 +144,10 @@ int rnic_topo_node_of(void *p)
 {
 	int status = -ENOENT;
 
-	if (numa_move_pages(0, 1, &p, NULL, &status, 0))
+	pthread_once(&numa_once, load_numa);
+	if (!numa_ready)
+		return -ENOSYS;
+	if (numa.move_pages(0, 1, &p, NULL, &status, 0))
 		return -errno;
 	return status;
 }
