@@ -125,7 +125,7 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *h,
 	a->mode = 0;
 	a->op_flags = h ? h->op_flags : 0;
 	a->msg_order = h && h->msg_order ? h->msg_order : MSG_ORDER;
-	a->comp_order = FI_ORDER_NONE;
+	a->comp_order = 0;
 	a->inject_size = SHRIMP_INJECT_SIZE;
 	a->size = size_for(h ? h->size : 0, SHRIMP_TX_SIZE);
 	a->iov_limit = SHRIMP_IOV_MAX;
@@ -139,7 +139,7 @@ static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *h,
 	a->mode = 0;
 	a->op_flags = h ? h->op_flags : 0;
 	a->msg_order = h && h->msg_order ? h->msg_order : MSG_ORDER;
-	a->comp_order = FI_ORDER_NONE;
+	a->comp_order = 0;
 	a->total_buffered_recv = 0;
 	a->size = size_for(h ? h->size : 0, SHRIMP_RX_SIZE);
 	a->iov_limit = SHRIMP_IOV_MAX;

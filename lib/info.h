@@ -11,10 +11,11 @@
 #include <rdma/providers/fi_prov.h>
 
 #define SHRIMP_PROVIDER_VERSION FI_VERSION(0, 1)
-#define SHRIMP_ADDR_FORMAT	(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
-#define SHRIMP_PROTOCOL		(FI_PROV_SPECIFIC | UINT32_C(0x73686d))
-#define SHRIMP_INJECT_SIZE	((size_t)4096)
-#define SHRIMP_MAX_MSG_SIZE	((size_t)1 << 40)
+/* Numbers of our own; the top bit says that a provider made them up. */
+#define SHRIMP_ADDR_FORMAT  (UINT32_C(1) << 31 | UINT32_C(0x73686d))
+#define SHRIMP_PROTOCOL	    SHRIMP_ADDR_FORMAT
+#define SHRIMP_INJECT_SIZE  ((size_t)4096)
+#define SHRIMP_MAX_MSG_SIZE ((size_t)1 << 40)
 
 enum {
 	SHRIMP_TX_SIZE = 4096,	   /* nominal: queues grow */
