@@ -109,25 +109,37 @@ static int rounds_find(const struct bench_side *side, unsigned int duration_ms,
 	return 0;
 }
 
-/* Runs parts until the time is over; sorts them into the two sets. */
-static int parts_run(const struct bench_side *side, uint64_t until_ns,
+/*
+ * Runs parts until the time is over; sorts them into the two sets. A part that
+ * is much too short shows that the warming up was disturbed: begins anew with
+ * more rounds.
+ */
+static int parts_run(const struct bench_side *side, uint64_t span,
 		     struct bench_batch *batch, struct bench_stats *clean,
 		     struct bench_stats *all)
 {
+	uint64_t until = batch->begin_ns + span;
+	uint64_t last = bench_clock_ns();
 	struct part part;
 	double round_ns;
 	int rc;
 
-	do {
+	for (; !all->n || last < until; last = batch->end_ns) {
 		rc = part_lead(side, batch->rounds, &part);
 		if (rc)
 			return rc;
+		batch->end_ns = bench_clock_ns();
+		if (batch->end_ns < until && batch->rounds < ROUNDS_MAX &&
+		    batch->end_ns - last < span / PARTS / 2) {
+			batch->rounds *= 2;
+			clean->n = all->n = 0;
+			continue;
+		}
 		round_ns = (double)part.ns / (double)batch->rounds;
 		bench_stats_add(all, round_ns);
 		if (!part.switches)
 			bench_stats_add(clean, round_ns);
-		batch->end_ns = bench_clock_ns();
-	} while (batch->end_ns < until_ns);
+	}
 	return side->put(side->ctx, 0);
 }
 
@@ -142,9 +154,8 @@ int bench_batch_lead(struct bench_batch *batch, const struct bench_side *side,
 
 	rc = rounds_find(side, duration_ms, &out.rounds);
 	if (!rc)
-		rc = parts_run(side,
-			       out.begin_ns + (uint64_t)duration_ms * NS_PER_MS,
-			       &out, &clean, &all);
+		rc = parts_run(side, (uint64_t)duration_ms * NS_PER_MS, &out,
+			       &clean, &all);
 	if (rc)
 		return rc;
 	used = clean.n ? &clean : &all;

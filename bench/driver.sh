@@ -84,16 +84,21 @@ job_open() {
 	exec {fd}<>"$dir/result" && result[$1]=$fd
 }
 
-# One line of a job into $reply; fails when it has ended or after $2 seconds.
+# One line of a job into $reply; fails when it has ended or after $2 seconds. A
+# read that times out in the middle of a line leaves its beginning in $line.
 job_read() {
-	local waited
+	local waited line part=
 
 	for ((waited = 0; waited < $2; waited++)); do
-		read -r -t 1 -u "${result[$1]}" reply && return
+		if read -r -t 1 -u "${result[$1]}" line; then
+			reply=$part$line
+			return
+		fi
+		part+=$line
 		kill -0 "${pid[$1]}" 2>/dev/null || break
 	done
 	# What it wrote before it ended may still be there.
-	read -r -t 0.1 -u "${result[$1]}" reply
+	read -r -t 0.1 -u "${result[$1]}" line && reply=$part$line
 }
 
 job_order() {
