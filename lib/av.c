@@ -21,6 +21,7 @@
 #include "lib/eq.h"
 #include "lib/fid.h"
 #include "lib/peer.h"
+#include "lib/refs.h"
 #include "lib/service.h"
 
 /* One word of a chunked table, for reading; NULL if its chunk is not there. */
@@ -161,6 +162,7 @@ static int insert_one(struct shrimp_av *av, const struct rnic_addr *addr,
 		return -FI_ENOMEM;
 	pthread_mutex_lock(&av->lock);
 	ret = put(av, peer, a);
+	/* release: the entry before the number that makes others look */
 	rnic_add32_acqrel(&av->gen, 1);
 	pthread_mutex_unlock(&av->lock);
 	return ret;
@@ -286,6 +288,7 @@ static int drop(struct shrimp_av *av, fi_addr_t a)
 		rnic_sub32_acqrel(&av->services, 1);
 	if (shrimp_av_addr_of(av, peer->id) == a)
 		fix_rev(av, peer);
+	/* release: the entry before the number that makes others look */
 	rnic_add32_acqrel(&av->gen, 1);
 	for (size_t i = 0; i < av->neps; i++)
 		shrimp_ep_forget(av->eps[i], a);
@@ -377,7 +380,7 @@ int shrimp_av_attach_ep(struct shrimp_av *av, struct shrimp_ep *ep)
 	if (t) {
 		av->eps = t;
 		av->eps[av->neps++] = ep;
-		rnic_add32_acqrel(&av->refs, 1);
+		shrimp_ref_get(&av->refs);
 	}
 	pthread_mutex_unlock(&av->lock);
 	return t ? 0 : -FI_ENOMEM;
@@ -390,7 +393,7 @@ void shrimp_av_detach_ep(struct shrimp_av *av, struct shrimp_ep *ep)
 		if (av->eps[i] != ep)
 			continue;
 		av->eps[i] = av->eps[--av->neps];
-		rnic_sub32_acqrel(&av->refs, 1);
+		shrimp_ref_put(&av->refs);
 		break;
 	}
 	pthread_mutex_unlock(&av->lock);
@@ -402,18 +405,18 @@ static int av_close(struct fid *fid)
 
 	if (av->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (rnic_load32_acquire(&av->refs))
+	if (shrimp_ref_count(&av->refs))
 		return -FI_EBUSY;
 	for (int i = 0; i < SHRIMP_AV_CHUNKS; i++) {
 		free(rnic_ptr_load_relaxed(&av->chunk[i]));
 		free(rnic_ptr_load_relaxed(&av->rev[i]));
 	}
 	if (av->eq)
-		rnic_sub32_acqrel(&av->eq->refs, 1);
+		shrimp_ref_put(&av->eq->refs);
 	free(av->gaps);
 	free(av->eps);
 	pthread_mutex_destroy(&av->lock);
-	rnic_sub32_acqrel(&av->domain->refs, 1);
+	shrimp_ref_put(&av->domain->refs);
 	free(av);
 	return 0;
 }
@@ -425,7 +428,7 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (bfid->fclass != FI_CLASS_EQ || av->eq || flags)
 		return -FI_EINVAL;
 	av->eq = (struct shrimp_eq *)bfid;
-	rnic_add32_acqrel(&av->eq->refs, 1);
+	shrimp_ref_get(&av->eq->refs);
 	return 0;
 }
 
@@ -473,7 +476,7 @@ int shrimp_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	av->fid.fid.context = context;
 	av->fid.fid.ops = &fid_ops;
 	av->fid.ops = &av_ops;
-	rnic_add32_acqrel(&d->refs, 1);
+	shrimp_ref_get(&d->refs);
 	*out = &av->fid;
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "lib/domain.h"
 #include "lib/fid.h"
+#include "lib/refs.h"
 #include "lib/tx.h"
 
 static struct shrimp_cntr *cntr_of(struct fid_cntr *fid)
@@ -165,11 +166,11 @@ static int cntr_close(struct fid *fid)
 
 	if (c->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (shrimp_polled_busy(&c->eps) || rnic_load32_acquire(&c->refs))
+	if (shrimp_polled_busy(&c->eps) || shrimp_ref_count(&c->refs))
 		return -FI_EBUSY;
 	shrimp_wait_close(&c->wait);
 	shrimp_polled_fini(&c->eps);
-	rnic_sub32_acqrel(&c->domain->refs, 1);
+	shrimp_ref_put(&c->domain->refs);
 	free(c);
 	return 0;
 }
@@ -230,7 +231,7 @@ int shrimp_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	c->fid.fid.context = context;
 	c->fid.fid.ops = &fid_ops;
 	c->fid.ops = &cntr_ops;
-	rnic_add32_acqrel(&d->refs, 1);
+	shrimp_ref_get(&d->refs);
 	*out = &c->fid;
 	return 0;
 }

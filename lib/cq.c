@@ -16,6 +16,7 @@
 #include "lib/domain.h"
 #include "lib/fid.h"
 #include "lib/progress.h"
+#include "lib/refs.h"
 #include "lib/tx.h"
 #include "shm/log.h"
 
@@ -334,6 +335,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 			return (ssize_t)got;
 		if (n < 0 && n != -FI_EAGAIN)
 			return got ? (ssize_t)got : n;
+		/* acquire: pairs with cq_signal() */
 		if (rnic_xchg32_acqrel(&cq->signaled, 0) || !left)
 			return got ? (ssize_t)got : -FI_EAGAIN;
 		if (polls > spin)
@@ -353,6 +355,8 @@ static int cq_signal(struct fid_cq *fid)
 
 	if (cq->domain->inherited)
 		return -FI_EOPBADSTATE;
+	/* release: what the signaller did before; pairs with the exchange in
+	 * cq_sreadfrom() */
 	rnic_store32_release(&cq->signaled, 1);
 	shrimp_wait_signal(&cq->wait);
 	return 0;
@@ -376,7 +380,7 @@ static int cq_close(struct fid *fid)
 
 	if (cq->domain->inherited)
 		return -FI_EOPBADSTATE;
-	if (shrimp_polled_busy(&cq->eps) || rnic_load32_acquire(&cq->refs))
+	if (shrimp_polled_busy(&cq->eps) || shrimp_ref_count(&cq->refs))
 		return -FI_EBUSY;
 	for (struct shrimp_comp_err *e; rnic_load32_relaxed(&cq->queued);
 	     free(e)) {
@@ -384,12 +388,13 @@ static int cq_close(struct fid *fid)
 
 		e = s->err;
 		cq->head = (cq->head + 1) % cq->size;
+		/* nobody else is here: the queue is being closed */
 		rnic_sub32_acqrel(&cq->queued, 1);
 	}
 	shrimp_wait_close(&cq->wait);
 	shrimp_polled_fini(&cq->eps);
 	free(cq->ring);
-	rnic_sub32_acqrel(&cq->domain->refs, 1);
+	shrimp_ref_put(&cq->domain->refs);
 	free(cq);
 	return 0;
 }
@@ -477,7 +482,7 @@ int shrimp_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	cq->fid.fid.context = context;
 	cq->fid.fid.ops = &fid_ops;
 	cq->fid.ops = &cq_ops;
-	rnic_add32_acqrel(&d->refs, 1);
+	shrimp_ref_get(&d->refs);
 	*out = &cq->fid;
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include "lib/fork.h"
 #include "lib/info.h"
 #include "lib/poll.h"
+#include "lib/refs.h"
 #include "lib/stats.h"
 
 /* Protects the list of domains of this process. */
@@ -150,7 +151,7 @@ static int domain_close(struct fid *fid)
 
 	if (d->inherited)
 		return -FI_EOPBADSTATE;
-	if (rnic_load32_acquire(&d->refs))
+	if (shrimp_ref_count(&d->refs))
 		return -FI_EBUSY;
 	shrimp_agent_stop(d);
 	pthread_mutex_lock(&process_lock);
@@ -159,7 +160,7 @@ static int domain_close(struct fid *fid)
 	pthread_mutex_unlock(&process_lock);
 	rnic_device_close(&d->dev);
 	shrimp_peers_fini(&d->peers);
-	rnic_sub32_acqrel(&d->fabric->refs, 1);
+	shrimp_ref_put(&d->fabric->refs);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 	return 0;
@@ -243,7 +244,7 @@ int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	ret = open_device(d);
 	if (ret)
 		goto err_peers;
-	rnic_add32_acqrel(&f->refs, 1);
+	shrimp_ref_get(&f->refs);
 	pthread_mutex_lock(&process_lock);
 	cds_list_add_tail(&d->in_process, &domains);
 	pthread_mutex_unlock(&process_lock);

@@ -31,6 +31,7 @@
 #include "lib/info.h"
 #include "lib/msg.h"
 #include "lib/progress.h"
+#include "lib/refs.h"
 #include "lib/rx.h"
 #include "lib/service.h"
 #include "lib/stats.h"
@@ -162,7 +163,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		if (ep->eq)
 			return -FI_EINVAL;
 		ep->eq = (struct shrimp_eq *)bfid;
-		rnic_add32_acqrel(&ep->eq->refs, 1);
+		shrimp_ref_get(&ep->eq->refs);
 		return 0;
 	default:
 		return -FI_EINVAL;
@@ -314,8 +315,8 @@ static void ep_free(struct shrimp_ep *ep)
 	if (ep->service_fd >= 0)
 		close(ep->service_fd);
 	if (ep->eq)
-		rnic_sub32_acqrel(&ep->eq->refs, 1);
-	rnic_sub32_acqrel(&ep->domain->refs, 1);
+		shrimp_ref_put(&ep->eq->refs);
+	shrimp_ref_put(&ep->domain->refs);
 	free(ep);
 }
 
@@ -630,7 +631,7 @@ int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 	}
 	rnic_place_addr(&ep->place, &ep->addr);
 	ep->stats = ep->place.stats;
-	rnic_add32_acqrel(&d->refs, 1);
+	shrimp_ref_get(&d->refs);
 	pthread_mutex_lock(&d->lock);
 	cds_list_add_tail(&ep->in_dom, &d->eps);
 	pthread_mutex_unlock(&d->lock);

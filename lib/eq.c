@@ -12,6 +12,7 @@
 
 #include "lib/fabric.h"
 #include "lib/fid.h"
+#include "lib/refs.h"
 #include "lib/tx.h"
 
 /* An event or, if err is not 0, an error. */
@@ -203,7 +204,7 @@ static int eq_close(struct fid *fid)
 
 	if (eq->fabric->inherited)
 		return -FI_EOPBADSTATE;
-	if (rnic_load32_acquire(&eq->refs))
+	if (shrimp_ref_count(&eq->refs))
 		return -FI_EBUSY;
 	while ((e = first(eq))) {
 		cds_list_del(&e->link);
@@ -211,7 +212,7 @@ static int eq_close(struct fid *fid)
 	}
 	shrimp_wait_close(&eq->wait);
 	pthread_mutex_destroy(&eq->lock);
-	rnic_sub32_acqrel(&eq->fabric->refs, 1);
+	shrimp_ref_put(&eq->fabric->refs);
 	free(eq);
 	return 0;
 }
@@ -272,7 +273,7 @@ int shrimp_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	eq->fid.fid.context = context;
 	eq->fid.fid.ops = &fid_ops;
 	eq->fid.ops = &eq_ops;
-	rnic_add32_acqrel(&eq->fabric->refs, 1);
+	shrimp_ref_get(&eq->fabric->refs);
 	*out = &eq->fid;
 	return 0;
 }

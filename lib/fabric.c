@@ -13,6 +13,7 @@
 #include "lib/eq.h"
 #include "lib/fid.h"
 #include "lib/info.h"
+#include "lib/refs.h"
 #include "lib/stats.h"
 #include "lib/wait.h"
 
@@ -22,7 +23,7 @@ static int fabric_close(struct fid *fid)
 
 	if (f->inherited)
 		return -FI_EOPBADSTATE;
-	if (rnic_load32_acquire(&f->refs))
+	if (shrimp_ref_count(&f->refs))
 		return -FI_EBUSY;
 	shrimp_settings_free(&f->set);
 	free(f);

@@ -41,6 +41,7 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/progress.c \
 	lib/progress.h \
 	lib/prov.c \
+	lib/refs.h \
 	lib/rma_stub.c \
 	lib/rx.c \
 	lib/rx.h \

@@ -13,6 +13,7 @@
 #include "lib/cq.h"
 #include "lib/domain.h"
 #include "lib/fid.h"
+#include "lib/refs.h"
 
 enum { FIRST_ROOM = 8 }; /* entries of a new table */
 
@@ -67,7 +68,7 @@ static int append(struct pollset *p, struct fid *fid)
 		p->room = room;
 	}
 	p->fids[p->n++] = fid;
-	rnic_add32_acqrel(refs_of(fid), 1);
+	shrimp_ref_get(refs_of(fid));
 	return 0;
 }
 
@@ -101,7 +102,7 @@ static int poll_del(struct fid_poll *pfid, struct fid *fid, uint64_t flags)
 		if (p->fids[i] != fid)
 			continue;
 		p->fids[i] = p->fids[--p->n];
-		rnic_sub32_acqrel(refs_of(fid), 1);
+		shrimp_ref_put(refs_of(fid));
 		ret = 0;
 		break;
 	}
@@ -116,9 +117,9 @@ static int poll_close(struct fid *fid)
 	if (p->domain->inherited)
 		return -FI_EOPBADSTATE;
 	for (size_t i = 0; i < p->n; i++)
-		rnic_sub32_acqrel(refs_of(p->fids[i]), 1);
+		shrimp_ref_put(refs_of(p->fids[i]));
 	pthread_mutex_destroy(&p->lock);
-	rnic_sub32_acqrel(&p->domain->refs, 1);
+	shrimp_ref_put(&p->domain->refs);
 	free(p->fids);
 	free(p);
 	return 0;
@@ -156,7 +157,7 @@ int shrimp_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 	p->fid.fid.fclass = FI_CLASS_POLL;
 	p->fid.fid.ops = &fid_ops;
 	p->fid.ops = &poll_ops;
-	rnic_add32_acqrel(&p->domain->refs, 1);
+	shrimp_ref_get(&p->domain->refs);
 	*out = &p->fid;
 	return 0;
 }

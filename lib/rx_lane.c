@@ -341,6 +341,7 @@ static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 		 "sense (head %#llx): its lane is closed",
 		 l->peer->addr.pid, (unsigned long long)head);
 	l->broken = true;
+	/* R3, as in shrimp_rx_fini() */
 	rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
 }
 
@@ -657,6 +658,7 @@ static void take_bells(struct shrimp_ep *ep, unsigned int w)
 
 static void take_bell(struct shrimp_ep *ep)
 {
+	/* full barrier: the summary is cleared before the words are read */
 	uint64_t words = rnic_xchg64_seqcst(&ep->place.head->bell, 0);
 
 	for (; words; words &= words - 1)

@@ -19,6 +19,7 @@
 #include "lib/eq.h"
 #include "lib/fabric.h"
 #include "lib/fid.h"
+#include "lib/refs.h"
 #include "lib/tx.h"
 #include "shm/log.h"
 
@@ -71,7 +72,7 @@ static void join_set(struct shrimp_wait_member *m, struct shrimp_waitset *set)
 	pthread_mutex_lock(&set->lock);
 	cds_list_add_tail(&m->link, &set->members);
 	pthread_mutex_unlock(&set->lock);
-	rnic_add32_acqrel(&set->refs, 1);
+	shrimp_ref_get(&set->refs);
 }
 
 int shrimp_wait_open(struct shrimp_wait_member *m, struct fid *fid,
@@ -97,7 +98,7 @@ void shrimp_wait_close(struct shrimp_wait_member *m)
 	pthread_mutex_lock(&m->set->lock);
 	cds_list_del(&m->link);
 	pthread_mutex_unlock(&m->set->lock);
-	rnic_sub32_acqrel(&m->set->refs, 1);
+	shrimp_ref_put(&m->set->refs);
 }
 
 static struct shrimp_wait_fd *find_fd(struct shrimp_wait *w, int fd)
@@ -429,11 +430,11 @@ static int set_close(struct fid *fid)
 
 	if (set->fabric->inherited)
 		return -FI_EOPBADSTATE;
-	if (rnic_load32_acquire(&set->refs))
+	if (shrimp_ref_count(&set->refs))
 		return -FI_EBUSY;
 	wait_fini(&set->wait);
 	pthread_mutex_destroy(&set->lock);
-	rnic_sub32_acqrel(&set->fabric->refs, 1);
+	shrimp_ref_put(&set->fabric->refs);
 	free(set);
 	return 0;
 }
@@ -488,7 +489,7 @@ int shrimp_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 	set->fid.fid.ops = &set_fid_ops;
 	set->fid.ops = &set_ops;
 	set->fabric = (struct shrimp_fabric *)fabric;
-	rnic_add32_acqrel(&set->fabric->refs, 1);
+	shrimp_ref_get(&set->fabric->refs);
 	*out = &set->fid;
 	return 0;
 }

@@ -7,7 +7,7 @@
  */
 #include "common.h"
 
-static long rounds = 40;
+static long rounds = 25;
 
 static const struct mt_opt opts[] = {
 	{ "rounds", &rounds, "rounds of the whole list" },

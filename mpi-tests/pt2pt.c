@@ -7,7 +7,7 @@
  */
 #include "common.h"
 
-static long rounds = 10;
+static long rounds = 6;
 static long cut = 1;
 
 static const struct mt_opt opts[] = {

@@ -407,6 +407,7 @@ void rnic_place_close(struct rnic_place *p)
 	if (!d)
 		return;
 	if (p->head) {
+		/* D3: after rx_closed of known lanes; see check_state() */
 		rnic_store64_release(&p->head->state,
 				     (uint64_t)p->gen << 32 | RNIC_EP_CLOSED);
 		/* state before the scan; pairs with the claimer's CAS */

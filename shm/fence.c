@@ -41,6 +41,7 @@ int rnic_fence_register(void)
 			 strerror(err));
 		return -err;
 	}
+	/* release: the kernel registered us before anybody relies on it */
 	rnic_store32_release(&registered, 1);
 	return 0;
 }

@@ -426,6 +426,7 @@ int rnic_remote_claim(struct rnic_remote *r, const struct rnic_addr *self,
 	if (!ret)
 		ret = map_lane(r, (unsigned int)got, lane);
 	if (ret) {
+		/* D1: nothing was written into the lane; see device.h */
 		rnic_store64_release(&r->head->claim[got], 0);
 		return ret;
 	}
@@ -491,6 +492,7 @@ bool rnic_remote_ring(struct rnic_remote *r, unsigned int index)
 
 bool rnic_remote_ring_return(struct rnic_remote *r)
 {
+	/* full barrier: the answer before it, the sleeper's word after it */
 	rnic_or64_seqcst(&r->head->ret_bell, 1);
 	return wake(r);
 }

@@ -57,5 +57,5 @@ QUICK_TESTS += \
 	tests/tagged
 
 # kill_mpi starts MPI programs, and skips where they are not built.
-SCRIPT_TESTS += tests/kill_mpi
+KILL_TESTS += tests/kill_mpi
 EXTRA_DIST += tests/kill_mpi
