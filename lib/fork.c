@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "lib/agent.h"
+#include "lib/cntr.h"
+#include "lib/cq.h"
 #include "lib/domain.h"
 #include "lib/endpoint.h"
 #include "lib/fabric.h"
@@ -18,6 +20,25 @@
 
 static int watch_error;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/*
+ * Locks that a thread of the parent held at the fork, the agent for one, are
+ * held for ever here: calls of the child must not spin on them.
+ */
+static void free_locks(struct shrimp_ep *ep)
+{
+	struct shrimp_cq *cqs[] = { ep->tx_cq, ep->rx_cq };
+
+	rnic_spin_init(&ep->lock);
+	for (int i = 0; i < 2; i++) {
+		if (!cqs[i])
+			continue;
+		rnic_spin_init(&cqs[i]->eps.lock);
+		rnic_spin_init(&cqs[i]->ring_lock);
+	}
+	for (size_t i = 0; i < ep->ncntrs; i++)
+		rnic_spin_init(&ep->cntrs[i]->eps.lock);
+}
 
 /* Plain stores: the child has one thread yet. */
 static void drop(struct shrimp_domain *d)
@@ -28,6 +49,7 @@ static void drop(struct shrimp_domain *d)
 	d->fabric->inherited = true;
 	cds_list_for_each_entry (ep, &d->eps, in_dom) {
 		ep->ready = false;
+		free_locks(ep);
 		if (ep->epfd >= 0)
 			close(ep->epfd);
 		if (ep->service_fd >= 0)
