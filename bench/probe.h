@@ -32,7 +32,7 @@ struct bench_probe {
  * Forks one child, is the other side itself and waits for the child: the
  * calling thread stays bound to pin->cpu[0]. Call it from a process with one
  * thread. Blocks for @duration_ms, both cores busy. Returns 0, -EINVAL for
- * equal or unset cores, -ETIMEDOUT if the child made no step for 5 seconds,
+ * equal or unset cores, -ETIMEDOUT if the child made no step for 30 seconds,
  * or the negative errno value of a failed call. No child is left behind.
  */
 int bench_probe_run(struct bench_probe *probe, const struct bench_pin *pin,

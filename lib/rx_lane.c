@@ -464,17 +464,17 @@ static uint32_t lane_peek_state(const struct shrimp_ep *ep, unsigned int i)
 	return state;
 }
 
-/* The process behind @claim, NULL if it is gone. */
-static struct rnic_proc *claimer(uint64_t claim)
+/*
+ * The process behind @claim. Returns 0; -ESRCH: it is gone; another negative
+ * errno: not known now, to be asked again with the next scan.
+ */
+static int claimer(uint64_t claim, struct rnic_proc **proc)
 {
-	uint32_t pid = rnic_claim_pid(claim);
-	struct rnic_proc *proc = NULL;
-	uint64_t id;
+	uint64_t identity;
+	int ret = rnic_claim_identity(claim, &identity);
 
-	if (rnic_identity_of(pid, &id) || rnic_claim_make(pid, id) != claim ||
-	    rnic_proc_get(pid, id, &proc))
-		return NULL;
-	return proc;
+	*proc = NULL;
+	return ret ? ret : rnic_proc_get(rnic_claim_pid(claim), identity, proc);
 }
 
 static struct shrimp_rx_lane *lane_new(struct shrimp_ep *ep, unsigned int i)
@@ -508,6 +508,8 @@ static struct shrimp_rx_lane *lane_open(struct shrimp_ep *ep, unsigned int i)
 	/* acquires the name: its claim was a full barrier */
 	uint64_t claim = rnic_load64_acquire(&ep->place.head->claim[i]);
 	struct shrimp_rx_lane *l;
+	struct rnic_proc *proc;
+	int ret;
 
 	if (!claim || lane_peek_state(ep, i) == RNIC_TX_NONE ||
 	    lanes_grow(ep, i))
@@ -515,10 +517,15 @@ static struct shrimp_rx_lane *lane_open(struct shrimp_ep *ep, unsigned int i)
 	/* R1: acquires the name; pairs with rnic_remote_claim() */
 	if (rnic_load32_acquire(&ep->place.lanes[i].tx_state) == RNIC_TX_NONE)
 		return NULL;
-	l = lane_new(ep, i);
-	if (!l)
+	ret = claimer(claim, &proc);
+	if (ret && ret != -ESRCH)
 		return NULL;
-	l->proc = claimer(claim);
+	l = lane_new(ep, i);
+	if (!l) {
+		rnic_proc_put(proc);
+		return NULL;
+	}
+	l->proc = proc;
 	rnic_store32_relaxed(&l->rx.sh->flag.rx_closed, 0);
 	rnic_store32_relaxed(&l->rx.sh->flag.over_budget, ep->over_budget);
 	ep->lanes[i] = l;
@@ -627,8 +634,7 @@ void shrimp_rx_scan(struct shrimp_ep *ep)
 			lane_reap(ep->lanes[i]);
 			continue;
 		}
-		proc = claimer(claim);
-		if (!proc)
+		if (claimer(claim, &proc) == -ESRCH)
 			/* died between claim and LIVE: D1, nothing to drain */
 			rnic_store64_release(&ep->place.head->claim[i], 0);
 		rnic_proc_put(proc);

@@ -257,16 +257,22 @@ void rnic_device_forked(struct rnic_device *d)
 	d->sock = -1;
 }
 
+int rnic_claim_identity(uint64_t claim, uint64_t *identity)
+{
+	uint32_t pid = rnic_claim_pid(claim);
+	int ret = rnic_identity_of(pid, identity);
+
+	if (ret)
+		return ret;
+	return rnic_claim_make(pid, *identity) == claim ? 0 : -ESRCH;
+}
+
 /* True if the sender behind @claim is gone for good. */
 static bool claimer_dead(uint64_t claim)
 {
-	uint32_t pid = rnic_claim_pid(claim);
 	uint64_t identity;
-	int ret = rnic_identity_of(pid, &identity);
 
-	if (ret)
-		return ret == -ESRCH;
-	return rnic_claim_make(pid, identity) != claim;
+	return rnic_claim_identity(claim, &identity) == -ESRCH;
 }
 
 /*

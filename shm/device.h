@@ -86,6 +86,13 @@ void rnic_device_close(struct rnic_device *d);
 void rnic_device_forked(struct rnic_device *d);
 
 /*
+ * Identity of the process that made claim word @claim. Any thread. Returns 0,
+ * -ESRCH (it is gone for good), or another error of rnic_identity_of(): not
+ * known now, and no reason to take it for dead.
+ */
+int rnic_claim_identity(uint64_t claim, uint64_t *identity);
+
+/*
  * Opens a free place in @d, state OPEN. Any thread; takes d->lock.
  * Returns 0, -ENOSPC if RNIC_EP_MAX places are open or not yet left by their
  * peers, -ENOMEM, -EMFILE.

@@ -44,8 +44,16 @@ shm_librnic_la_SOURCES = \
 
 UNIT_TESTS += \
 	shm/copy_test \
+	shm/fence_test \
 	shm/heap_test \
+	shm/identity_test \
 	shm/lane_test \
+	shm/log_test \
 	shm/match_test \
 	shm/pool_test \
-	shm/remote_test
+	shm/proc_test \
+	shm/remote_test \
+	shm/segment_test \
+	shm/sock_test \
+	shm/topo_test \
+	shm/window_test

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * Peer processes: a list, a pidfd each, one epoll set.
+ * Peer processes: a list, a descriptor each, one epoll set.
  *
  * The lock protects the list and the entries' fields but dead, which is
- * written under it and read without.
+ * written under it and read without; so are generation and alive.
  */
 #include "shm/proc.h"
 
@@ -43,8 +43,12 @@ static uint64_t now_ms(void)
 
 static int epoll_locked(void)
 {
+	if (epfd >= 0)
+		return epfd;
+	epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (epfd < 0)
-		epfd = epoll_create1(EPOLL_CLOEXEC);
+		rnic_log(RNIC_LOG_WARN, "epoll set of processes: %s",
+			 strerror(errno));
 	return epfd;
 }
 
@@ -63,90 +67,145 @@ static bool is_self(const struct rnic_proc *p)
 	return p->pid == (uint32_t)getpid();
 }
 
-/* Closing a pidfd takes it out of the epoll set. */
+/*
+ * Takes the descriptor out of the epoll set, then closes it: closing alone
+ * does not, while a child that has not reached exec holds a copy.
+ */
 static void close_fd(struct rnic_proc *p)
 {
-	if (p->fd >= 0)
-		close(p->fd);
+	if (p->fd < 0)
+		return;
+	if (epfd >= 0)
+		epoll_ctl(epfd, EPOLL_CTL_DEL, p->fd, NULL);
+	close(p->fd);
 	p->fd = -1;
 }
 
 static void mark_dead(struct rnic_proc *p)
 {
-	if (rnic_proc_dead(p))
-		return;
 	close_fd(p);
-	/* relaxed: the flag first, then the number that makes others look */
-	rnic_store32_release(&p->dead, 1);
+	/* relaxed: P1 orders it */
+	rnic_store32_relaxed(&p->dead, 1);
+	/* P1: publishes dead; pairs with P2 in rnic_proc_generation() */
 	rnic_add32_acqrel(&generation, 1);
-	if (!is_self(p))
-		rnic_sub32_acqrel(&alive, 1);
+	rnic_sub32_acqrel(&alive, 1);
 }
 
-/* Another process has its pid, or another program runs in it. */
-static bool is_other(const struct rnic_proc *p)
+/* Has @p->fd watched. Returns 0 or -errno. */
+static int epoll_add(struct rnic_proc *p)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
+
+	if (epoll_locked() < 0)
+		return -EMFILE;
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, p->fd, &ev) ? -errno : 0;
+}
+
+/* Opens and watches the pidfd. Returns 0 or -errno, then there is none. */
+static int watch(struct rnic_proc *p)
+{
+	int ret;
+
+	p->fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	ret = p->fd < 0 ? -errno : epoll_add(p);
+	if (ret)
+		close_fd(p);
+	return ret;
+}
+
+/* 0: it is the one meant; -ESRCH: gone, or another; or not known. */
+static int verify(const struct rnic_proc *p)
 {
 	uint64_t id;
 	int ret = rnic_identity_of(p->pid, &id);
 
-	return ret == -ESRCH || (!ret && !rnic_identity_same(id, p->identity));
+	if (ret)
+		return ret;
+	return rnic_identity_same(id, p->identity) ? 0 : -ESRCH;
 }
 
-/* Opens and watches the pidfd. -ESRCH: no such process. */
-static int watch(struct rnic_proc *p)
+/* Watches @p and finds out that it is the one meant. Returns 0 or -errno. */
+static int meet(struct rnic_proc *p)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
+	int ret = watch(p);
 
-	p->fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (p->fd < 0 && errno == ESRCH)
-		return -ESRCH;
-	if (p->fd < 0) {
+	if (ret == -ESRCH)
+		return ret;
+	if (ret)
 		rnic_log(RNIC_LOG_INFO,
 			 "pidfd of %u: %s: watching its "
 			 "identity instead",
-			 p->pid, strerror(errno));
-		return 0;
-	}
-	if (epoll_locked() < 0 || epoll_ctl(epfd, EPOLL_CTL_ADD, p->fd, &ev))
-		close_fd(p);
-	return 0;
+			 p->pid, strerror(-ret));
+	/* after the pidfd is open: a pid recycled before is seen here */
+	ret = verify(p);
+	if (ret != -EMFILE || p->fd < 0)
+		return ret;
+	/* the pidfd took the last descriptor */
+	close_fd(p);
+	return verify(p);
 }
 
-static int proc_new(uint32_t pid, uint64_t identity, struct rnic_proc **out)
+static struct rnic_proc *proc_alloc(uint32_t pid, uint64_t identity)
 {
 	struct rnic_proc *p = calloc(1, sizeof(*p));
-	int ret = 0;
 
 	if (!p)
-		return -ENOMEM;
+		return NULL;
 	p->pid = pid;
 	p->identity = identity;
 	p->fd = -1;
 	p->refs = 1;
+	return p;
+}
+
+static void link_proc(struct rnic_proc *p)
+{
+	p->next = procs;
+	procs = p;
 	if (!is_self(p))
-		ret = watch(p);
-	/* after the pidfd is open: a pid recycled before is seen here */
-	if (!ret && is_other(p))
-		ret = -ESRCH;
+		rnic_add32_acqrel(&alive, 1);
+}
+
+static int proc_new(uint32_t pid, uint64_t identity, struct rnic_proc **out)
+{
+	struct rnic_proc *p = proc_alloc(pid, identity);
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	ret = is_self(p) ? verify(p) : meet(p);
+	if (ret == -EMFILE)
+		rnic_log(RNIC_LOG_WARN,
+			 "process %u: no descriptor left to look at it with",
+			 pid);
 	if (ret) {
 		close_fd(p);
 		free(p);
 		return ret;
 	}
-	p->next = procs;
-	procs = p;
-	if (!is_self(p))
-		rnic_add32_acqrel(&alive, 1);
+	link_proc(p);
 	*out = p;
 	return 0;
+}
+
+/*
+ * A process that has become untraceable shows less of its identity and is
+ * still the same; of a dead one that is not known.
+ */
+static bool matches(const struct rnic_proc *p, uint32_t pid, uint64_t identity)
+{
+	if (p->pid != pid)
+		return false;
+	return p->identity == identity ||
+	       (!rnic_proc_dead(p) &&
+		rnic_identity_same(p->identity, identity));
 }
 
 static struct rnic_proc *find(uint32_t pid, uint64_t identity)
 {
 	struct rnic_proc *p = procs;
 
-	while (p &&
-	       (p->pid != pid || !rnic_identity_same(p->identity, identity)))
+	while (p && !matches(p, pid, identity))
 		p = p->next;
 	return p;
 }
@@ -158,25 +217,36 @@ int rnic_proc_get(uint32_t pid, uint64_t identity, struct rnic_proc **out)
 
 	pthread_mutex_lock(&lock);
 	p = find(pid, identity);
-	if (!p)
+	if (!p) {
 		ret = proc_new(pid, identity, out);
-	else if (rnic_proc_dead(p))
+	} else if (rnic_proc_dead(p)) {
 		ret = -ESRCH;
-	else
-		p->refs++, *out = p;
+	} else {
+		p->refs++;
+		*out = p;
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
 
-static void unlink_proc(struct rnic_proc *p)
+/* False: it was the parent's, see rnic_proc_forked(). */
+static bool unlink_proc(struct rnic_proc *p)
 {
-	struct rnic_proc **at = &procs;
+	struct rnic_proc *prev = NULL, *q = procs;
 
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
+	while (q && q != p) {
+		prev = q;
+		q = q->next;
+	}
+	if (!q)
+		return false;
+	if (prev)
+		prev->next = p->next;
+	else
+		procs = p->next;
 	if (cursor == p)
-		cursor = p->next;
+		cursor = prev;
+	return true;
 }
 
 void rnic_proc_put(struct rnic_proc *p)
@@ -185,9 +255,8 @@ void rnic_proc_put(struct rnic_proc *p)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!--p->refs) {
-		if (!rnic_proc_dead(p) && !is_self(p))
+		if (unlink_proc(p) && !rnic_proc_dead(p) && !is_self(p))
 			rnic_sub32_acqrel(&alive, 1);
-		unlink_proc(p);
 		close_fd(p);
 		free(p);
 	}
@@ -209,9 +278,37 @@ static int poll_fds(void)
 	return died;
 }
 
+/* Its identity may tell something. */
+static bool has_identity(const struct rnic_proc *p)
+{
+	return !rnic_proc_dead(p) && !is_self(p);
+}
+
+/*
+ * Another process has its pid, or another program runs in it. Gone from /proc
+ * it is dead only if there is no pidfd: /proc may hide it from us.
+ */
+static bool looks_dead(const struct rnic_proc *p)
+{
+	uint64_t id;
+	int ret = rnic_identity_of(p->pid, &id);
+
+	if (ret)
+		return ret == -ESRCH && p->fd < 0;
+	return !rnic_identity_same(id, p->identity);
+}
+
+/* Moves on to the next process that has an identity; NULL at the end. */
+static void advance_cursor(void)
+{
+	cursor = cursor ? cursor->next : procs;
+	while (cursor && !has_identity(cursor))
+		cursor = cursor->next;
+}
+
 /*
  * Identities cost a look at /proc each: the next one in the list, now and
- * then, and every one that has no pidfd.
+ * then, and every one that has no pidfd; which is tried again, too.
  */
 static int poll_identities(void)
 {
@@ -221,14 +318,15 @@ static int poll_identities(void)
 	if (now - recheck_ms < RECHECK_MS)
 		return 0;
 	recheck_ms = now;
-	cursor = cursor ? cursor->next : procs;
+	advance_cursor();
 	for (struct rnic_proc *p = procs; p; p = p->next) {
-		if (rnic_proc_dead(p) || is_self(p) ||
-		    (p->fd >= 0 && p != cursor))
+		if (!has_identity(p) || (p->fd >= 0 && p != cursor))
 			continue;
-		if (is_other(p)) {
+		if (looks_dead(p)) {
 			mark_dead(p);
 			died++;
+		} else if (p->fd < 0) {
+			watch(p);
 		}
 	}
 	return died;
@@ -246,7 +344,7 @@ int rnic_proc_poll(void)
 
 uint32_t rnic_proc_generation(void)
 {
-	/* acquire: the dead flags set before it are seen; see mark_dead() */
+	/* P2: acquires the dead flags; pairs with P1 in mark_dead() */
 	return rnic_load32_acquire(&generation);
 }
 
@@ -259,8 +357,12 @@ uint32_t rnic_proc_alive(void)
 void rnic_proc_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	for (struct rnic_proc *p = procs; p; p = p->next)
-		close_fd(p);
+	/* the epoll set is the parent's too: nothing is taken out of it */
+	for (struct rnic_proc *p = procs; p; p = p->next) {
+		if (p->fd >= 0)
+			close(p->fd);
+		p->fd = -1;
+	}
 	if (epfd >= 0)
 		close(epfd);
 	epfd = -1;

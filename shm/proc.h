@@ -7,9 +7,9 @@
  * and endpoints. Process-wide, with a lock of its own (inner to everything);
  * every call is for any thread and never blocks.
  *
- * Dead = its pidfd is readable, or /proc/<pid>/stat hashes to another
- * identity (exec, recycled pid). Never kill(), never the state letter: a
- * zombie leader may have running threads.
+ * Dead = its pidfd is readable, or its identity in /proc is another one (exec,
+ * recycled pid). Never kill(), never the state letter alone: a zombie leader
+ * may have running threads.
  */
 #ifndef RNIC_PROC_H
 #define RNIC_PROC_H
@@ -31,8 +31,9 @@ struct rnic_proc {
 
 /*
  * The entry of process @pid with @identity, made if need be. Without
- * descriptors left (EMFILE) it is watched by identity alone. Returns 0,
- * -ESRCH (dead, or another process by now), -ENOMEM.
+ * descriptors left for a pidfd it is watched by identity alone; this process
+ * itself is never dead. Returns 0, -ESRCH (dead, or another process by now),
+ * -ENOMEM, -EMFILE or -EIO (its identity could not be read).
  * Partner: rnic_proc_put().
  */
 int rnic_proc_get(uint32_t pid, uint64_t identity, struct rnic_proc **p);
@@ -48,25 +49,29 @@ static inline bool rnic_proc_dead(const struct rnic_proc *p)
 }
 
 /*
- * Looks at all pidfds, and now and then at one identity; marks the dead.
- * Returns how many died since the last look.
+ * Looks at all descriptors; every 100 ms also at the identity of one process,
+ * and of each that has no descriptor. Marks the dead. Returns how many died
+ * since the last look.
  */
 int rnic_proc_poll(void);
 
-/* A number that moves whenever a process was marked dead. */
+/* A number that moves whenever a process was marked dead. No lock. */
 uint32_t rnic_proc_generation(void);
 
-/* Live peer processes known, this one not counted. */
+/* Live peer processes known, this one not counted. No lock. */
 uint32_t rnic_proc_alive(void);
 
 /*
  * An fd that polls readable when a process died and rnic_proc_poll() has not
- * been called since; for epoll sets. -1 if it cannot be had. Not to be
- * closed.
+ * been called since; for epoll sets. -1 if it cannot be had (logged). Not to
+ * be closed. Processes without a descriptor do not show in it.
  */
 int rnic_proc_epoll_fd(void);
 
-/* Child after fork, its only thread: closes the fds, forgets everything. */
+/*
+ * Child after fork, its only thread: closes the fds, forgets everything.
+ * Entries of the parent may still be put.
+ */
 void rnic_proc_forked(void);
 
 #endif /* RNIC_PROC_H */

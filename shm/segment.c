@@ -29,6 +29,23 @@ static int fail(const char *what, const char *name)
 	return -err;
 }
 
+/*
+ * Moves @fd, if it took the place of a closed standard stream. Returns the
+ * descriptor; -1 with errno, and @fd closed, if there is none free.
+ */
+static int above_streams(int fd)
+{
+	int up, err;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	err = errno;
+	close(fd);
+	errno = err;
+	return up;
+}
+
 /* Fills size, dev and ino from the kernel. */
 static int look(struct rnic_segment *s)
 {
@@ -75,15 +92,14 @@ int rnic_segment_create(struct rnic_segment *s, const char *name, uint64_t size)
 	*s = (struct rnic_segment){ .fd = -1 };
 	if (ret)
 		return ret;
-	s->fd = make_memfd(name);
+	s->fd = above_streams(make_memfd(name));
 	if (s->fd < 0)
 		return fail("memfd_create", name);
-	if (fchmod(s->fd, 0600) || ftruncate(s->fd, (off_t)size)) {
+	if (fchmod(s->fd, 0600) || ftruncate(s->fd, (off_t)size) || look(s)) {
 		ret = fail("cannot set mode and size", name);
 		rnic_segment_close(s);
-		return ret;
 	}
-	return look(s);
+	return ret;
 }
 
 int rnic_segment_seal(struct rnic_segment *s, int seals)
@@ -132,8 +148,10 @@ int rnic_segment_populate(const struct rnic_segment *s, uint64_t off,
 	if (!ret)
 		return 0;
 	ret = -errno;
-	rnic_log(RNIC_LOG_WARN, "segment: no memory for %" PRIu64 " bytes: %s",
-		 len, strerror(-ret));
+	rnic_log(RNIC_LOG_WARN,
+		 "segment: no memory for %" PRIu64 " bytes at "
+		 "%" PRIu64 ": %s",
+		 len, off, strerror(-ret));
 	return ret;
 }
 
@@ -146,18 +164,31 @@ int rnic_segment_discard(const struct rnic_segment *s, uint64_t off,
 	return fail("punch", "segment");
 }
 
-/* A regular file, a memfd, sealed against shrinking, of @min bytes. */
-static int check(const struct rnic_segment *s, uint64_t min)
+/* To open a FIFO for reading would wait for its writer. */
+static bool is_regular(int fd)
 {
-	int seals = fcntl(s->fd, F_GET_SEALS);
+	struct stat st;
 
-	if (seals >= 0 && seals & F_SEAL_SHRINK && s->size >= min)
-		return 0;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
+static int refuse(const struct rnic_segment *s)
+{
 	rnic_log(RNIC_LOG_WARN,
 		 "peer's segment: not a memory file sealed "
 		 "against shrinking, or too small (%" PRIu64 " bytes)",
 		 s->size);
 	return -EPROTO;
+}
+
+/* A memfd, sealed against shrinking, of @min bytes. */
+static int check(const struct rnic_segment *s, uint64_t min)
+{
+	int seals = fcntl(s->fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && s->size >= min
+		       ? 0
+		       : refuse(s);
 }
 
 /* The error of an open through /proc. */
@@ -175,7 +206,7 @@ static int open_error(uint32_t pid)
 int rnic_segment_open_pid(struct rnic_segment *s, uint32_t pid, int fd,
 			  uint64_t dev, uint64_t ino, bool writable)
 {
-	struct rnic_segment at = { .fd = -1 };
+	struct rnic_segment at = { .fd = -1 }, t = { .fd = -1 };
 	char path[64];
 	int ret;
 
@@ -187,16 +218,21 @@ int rnic_segment_open_pid(struct rnic_segment *s, uint32_t pid, int fd,
 	ret = look(&at);
 	if (!ret && (at.dev != dev || at.ino != ino))
 		ret = -ESTALE;
+	if (!ret && !is_regular(at.fd))
+		ret = refuse(&at);
 	if (!ret) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", at.fd);
-		s->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-		ret = s->fd < 0 ? open_error(pid) : look(s);
+		t.fd = above_streams(
+			open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+		ret = t.fd < 0 ? open_error(pid) : look(&t);
 	}
 	close(at.fd);
 	if (!ret)
-		ret = check(s, 0);
+		ret = check(&t, 0);
 	if (ret)
-		rnic_segment_close(s);
+		rnic_segment_close(&t);
+	else
+		*s = t;
 	return ret;
 }
 

@@ -21,8 +21,10 @@ struct rnic_segment {
 };
 
 /*
- * Creates a sparse memfd of @size bytes, mode 0600. Returns 0, -EFBIG
- * (RLIMIT_FSIZE: ftruncate would raise SIGXFSZ), -EMFILE, -ENOMEM.
+ * Creates a sparse memfd of @size bytes, mode 0600, never as descriptor 0, 1
+ * or 2: what the program prints must not land in it. Returns 0, -EFBIG
+ * (RLIMIT_FSIZE: ftruncate would raise SIGXFSZ), -EMFILE, -ENOMEM; then @s is
+ * closed.
  */
 int rnic_segment_create(struct rnic_segment *s, const char *name,
 			uint64_t size);
@@ -59,7 +61,9 @@ int rnic_segment_discard(const struct rnic_segment *s, uint64_t off,
  * Opens descriptor @fd of process @pid through /proc, but only if it is the
  * object @dev, @ino, and a memory file that cannot shrink. Returns 0, -ESRCH
  * (process or descriptor gone), -ESTALE (another object), -EACCES, -EPROTO
- * (not sealed), -EMFILE. The first two are not logged: peers die.
+ * (not sealed), -EMFILE. The first three are not logged: peers die, and the
+ * socket is another way. @s is changed on success only; what it held before
+ * is not closed.
  */
 int rnic_segment_open_pid(struct rnic_segment *s, uint32_t pid, int fd,
 			  uint64_t dev, uint64_t ino, bool writable);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/un.h>
 #include <time.h>
@@ -22,6 +23,14 @@ enum {
 	NAME_MAX_LEN = 100, /* longest name */
 };
 
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 /* An address with a leading zero byte; its length, 0 if @name is too long. */
 static socklen_t make_name(struct sockaddr_un *u, const char *name)
 {
@@ -34,23 +43,28 @@ static socklen_t make_name(struct sockaddr_un *u, const char *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-static int new_socket(void)
+/* Makes the address of @name, and a socket. */
+static int new_socket(struct sockaddr_un *u, socklen_t *len, const char *name)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
+	int fd = -ENAMETOOLONG;
 
-	if (fd >= 0)
-		return fd;
-	fd = -errno;
-	rnic_log(RNIC_LOG_WARN, "socket: %s", strerror(-fd));
+	*len = make_name(u, name);
+	if (*len) {
+		fd = socket(AF_UNIX,
+			    SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0)
+			fd = -errno;
+	}
+	if (fd < 0)
+		rnic_log(RNIC_LOG_WARN, "socket @%s: %s", name, strerror(-fd));
 	return fd;
 }
 
 int rnic_sock_listen(const char *name)
 {
 	struct sockaddr_un u;
-	socklen_t len = make_name(&u, name);
-	int fd = len ? new_socket() : -ENAMETOOLONG;
+	socklen_t len;
+	int fd = new_socket(&u, &len, name);
 	int err;
 
 	if (fd < 0)
@@ -86,13 +100,14 @@ static int connect_until(int fd, const struct sockaddr_un *u, socklen_t len,
 			 int timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
+	uint64_t start = now_ms();
 
-	for (;; timeout_ms--) {
+	for (;;) {
 		if (!connect(fd, (const struct sockaddr *)u, len))
 			return 0;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		if (timeout_ms <= 0)
+		if (timeout_ms >= 0 && now_ms() - start >= (uint64_t)timeout_ms)
 			return -ETIMEDOUT;
 		nanosleep(&nap, NULL);
 	}
@@ -101,8 +116,8 @@ static int connect_until(int fd, const struct sockaddr_un *u, socklen_t len,
 int rnic_sock_connect(const char *name, int timeout_ms, struct ucred *peer)
 {
 	struct sockaddr_un u;
-	socklen_t len = make_name(&u, name);
-	int fd = len ? new_socket() : -ENAMETOOLONG;
+	socklen_t len;
+	int fd = new_socket(&u, &len, name);
 	int ret;
 
 	if (fd < 0)
@@ -135,12 +150,16 @@ int rnic_sock_accept(int lfd, struct ucred *peer)
 static int wait_for(int fd, short events, int timeout_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
+	uint64_t start = now_ms(), gone = 0;
 	int n;
 
 	do {
-		n = poll(&p, 1, timeout_ms);
-	} while (n < 0 && errno == EINTR);
-	return n > 0 ? 0 : n ? -errno : -ETIMEDOUT;
+		n = poll(&p, 1, timeout_ms < 0 ? -1 : timeout_ms - (int)gone);
+		if (n >= 0 || errno != EINTR)
+			return n > 0 ? 0 : n ? -errno : -ETIMEDOUT;
+		gone = now_ms() - start;
+	} while (timeout_ms < 0 || gone < (uint64_t)timeout_ms);
+	return -ETIMEDOUT;
 }
 
 /* Room for the control message of RNIC_SOCK_FDS descriptors. */

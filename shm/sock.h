@@ -3,7 +3,8 @@
 /*
  * Abstract UNIX sockets (no name in any file system) between processes of
  * one user: attach sockets and services. Sequenced packets, never blocking
- * longer than said, close-on-exec, both sides check the other's user.
+ * longer than said (signals do not prolong it; below 0: without end),
+ * close-on-exec, both sides check the other's user.
  *
  * No state; any thread.
  */
@@ -16,7 +17,7 @@
 enum { RNIC_SOCK_FDS = 8 }; /* descriptors in a message, at most */
 
 /*
- * Listens on @name, below 100 characters. Returns the descriptor,
+ * Listens on @name, of at most 100 characters. Returns the descriptor,
  * -EADDRINUSE (not logged: the caller may take another name), or another
  * negative errno (logged).
  */

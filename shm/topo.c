@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "shm/log.h"
@@ -22,6 +23,7 @@ enum {
 	WORD_BITS = sizeof(long) * CHAR_BIT, /* of a node mask */
 	NODES_MAX = 1024,		     /* nodes a mask can name */
 	NODE_WORDS = NODES_MAX / WORD_BITS,  /* words of a mask */
+	CPUS_MAX = 1 << 16, /* more than any kernel is built for */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,13 +31,29 @@ static struct rnic_topo topo = { .cores = 1,
 				 .l2_bytes = L2_DEFAULT,
 				 .nnodes = 1 };
 
+/* The kernel refuses a set that has no room for all CPUs it may have. */
 static unsigned int count_cores(void)
 {
-	cpu_set_t set;
+	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+	unsigned int n = 0;
 
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return (unsigned int)CPU_COUNT(&set);
+	if (set && !sched_getaffinity(0, size, set))
+		n = (unsigned int)CPU_COUNT_S(size, set);
+	CPU_FREE(set);
+	if (n)
+		return n;
+	rnic_log(RNIC_LOG_INFO, "the CPUs of this process are not known: "
+				"assuming one");
+	return 1;
+}
+
+static void no_hwloc(void)
+{
+	rnic_log(RNIC_LOG_INFO,
+		 "hwloc cannot read the topology: assuming one "
+		 "node and an L2 of %d KiB",
+		 L2_DEFAULT >> 10);
 }
 
 /* Caches and nodes; no look at devices, whose plugins have side effects. */
@@ -44,14 +62,13 @@ static void read_hwloc(void)
 	hwloc_topology_t t;
 	hwloc_obj_t l2;
 
-	if (hwloc_topology_init(&t))
+	if (hwloc_topology_init(&t)) {
+		no_hwloc();
 		return;
+	}
 	hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
 	if (hwloc_topology_load(t)) {
-		rnic_log(RNIC_LOG_INFO,
-			 "hwloc cannot read the topology: "
-			 "assuming an L2 of %d KiB",
-			 L2_DEFAULT >> 10);
+		no_hwloc();
 	} else {
 		l2 = hwloc_get_obj_by_type(t, HWLOC_OBJ_L2CACHE, 0);
 		if (l2 && l2->attr->cache.size)
@@ -140,14 +157,15 @@ int rnic_topo_bind(void *p, size_t len, int node)
 	return ret;
 }
 
-int rnic_topo_node_of(void *p)
+int rnic_topo_node_of(const void *p)
 {
+	void *page = (void *)(uintptr_t)p;
 	int status = -ENOENT;
 
 	pthread_once(&numa_once, load_numa);
 	if (!numa_ready)
 		return -ENOSYS;
-	if (numa.move_pages(0, 1, &p, NULL, &status, 0))
+	if (numa.move_pages(0, 1, &page, NULL, &status, 0))
 		return -errno;
 	return status;
 }

@@ -34,6 +34,6 @@ int rnic_topo_bind(void *p, size_t len, int node);
  * The node on which the page at @p lies, as the kernel says. Returns it, or
  * -ENOENT (no page there yet), or another negative errno.
  */
-int rnic_topo_node_of(void *p);
+int rnic_topo_node_of(const void *p);
 
 #endif /* RNIC_TOPO_H */

@@ -105,13 +105,24 @@ static char *place_take(unsigned int n)
 	return s->base + (size_t)at * RNIC_PAGE;
 }
 
-/* Makes @n pages at @p reserved address space again, and free. */
+/*
+ * Makes @n pages at @p reserved address space again, and free. If the kernel
+ * refuses, they may be mapped still, or be a hole into which the application
+ * maps something: they are never used again.
+ */
 static void place_give(char *p, unsigned int n)
 {
 	struct slab *s = slabs;
 
-	mmap(p, (size_t)n * RNIC_PAGE, PROT_NONE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	if (mmap(p, (size_t)n * RNIC_PAGE, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED) {
+		rnic_log(RNIC_LOG_WARN,
+			 "window of %u pages: cannot be "
+			 "unmapped: %s",
+			 n, strerror(errno));
+		return;
+	}
 	while (s && (p < s->base || p >= s->base + SLAB_BYTES))
 		s = s->next;
 	if (s)
