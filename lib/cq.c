@@ -33,7 +33,7 @@ static int grow(struct shrimp_cq *cq, uint32_t n)
 	if (!t)
 		return -FI_ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
-		t[i] = cq->ring[(cq->head + i) % cq->size];
+		t[i] = cq->ring[(cq->head + i) & (cq->size - 1)];
 	free(cq->ring);
 	cq->ring = t;
 	cq->size = size;
@@ -41,47 +41,64 @@ static int grow(struct shrimp_cq *cq, uint32_t n)
 	return 0;
 }
 
-static void push(struct shrimp_cq *cq, const struct shrimp_cq_slot *s)
+/* Entry number @i from the head; the ring lock is held. */
+static struct shrimp_cq_slot *slot(const struct shrimp_cq *cq, uint32_t i)
 {
+	/* the size is a power of two */
+	return &cq->ring[(cq->head + i) & (cq->size - 1)];
+}
+
+/* Out of line: an entry cannot be kept. */
+static void lose(struct shrimp_cq *cq, struct shrimp_comp_err *err)
+{
+	if (!cq->overrun)
+		rnic_log(RNIC_LOG_WARN,
+			 "completion queue overrun: no memory for %u entries",
+			 2 * cq->size);
+	cq->overrun = true;
+	free(err);
+}
+
+/* Queues @c, or, if not NULL, @err, which it owns from here on. */
+static inline void push(struct shrimp_cq *cq, const struct shrimp_comp *c,
+			struct shrimp_comp_err *err)
+{
+	struct shrimp_cq_slot *to;
 	uint32_t n;
 
 	rnic_spin_lock(&cq->ring_lock);
 	/* relaxed: written under this lock only */
 	n = rnic_load32_relaxed(&cq->queued);
 	if (n == cq->size && grow(cq, n)) {
-		if (!cq->overrun)
-			rnic_log(RNIC_LOG_WARN,
-				 "completion queue overrun: no "
-				 "memory for %u entries",
-				 2 * n);
-		cq->overrun = true;
-		free(s->err);
+		lose(cq, err);
 	} else {
-		cq->ring[(cq->head + n) % cq->size] = *s;
+		to = slot(cq, n);
+		if (!err)
+			to->c = *c;
+		to->err = err;
 		rnic_store32_relaxed(&cq->queued, n + 1);
 	}
 	rnic_spin_unlock(&cq->ring_lock);
-	shrimp_wait_signal(&cq->wait);
+	if (shrimp_wait_sleeps(&cq->wait))
+		shrimp_wait_signal(&cq->wait);
 }
 
 void shrimp_cq_queue(struct shrimp_cq *cq, const struct shrimp_comp *c)
 {
-	struct shrimp_cq_slot s = { .c = *c };
-
-	push(cq, &s);
+	push(cq, c, NULL);
 }
 
 void shrimp_cq_write_err(struct shrimp_cq *cq, const struct shrimp_comp_err *e)
 {
-	struct shrimp_cq_slot s = { .err = malloc(sizeof(*e)) };
+	struct shrimp_comp_err *err = malloc(sizeof(*e));
 
-	if (!s.err) {
+	if (!err) {
 		rnic_log(RNIC_LOG_WARN, "error completion lost: no memory");
 		cq->overrun = true;
 		return;
 	}
-	*s.err = *e;
-	push(cq, &s);
+	*err = *e;
+	push(cq, NULL, err);
 }
 
 void shrimp_cq_format(const struct shrimp_cq *cq, void *to,
@@ -100,36 +117,45 @@ void shrimp_cq_format(const struct shrimp_cq *cq, void *to,
 	memcpy(to, &e, cq->entry_size);
 }
 
+/* Moves up to @n successes from the ring to the caller. How many were. */
+static uint32_t move(struct shrimp_cq *cq, struct shrimp_cq_sink *sink,
+		     uint32_t n)
+{
+	uint32_t got = 0;
+
+	for (; got < n && sink->room; got++) {
+		struct shrimp_cq_slot *from = slot(cq, got);
+
+		if (from->err)
+			break;
+		shrimp_cq_put(sink, &from->c);
+	}
+	return got;
+}
+
 /*
  * Moves entries from the ring to the caller. Returns how many,
  * -FI_EAVAIL if an error is next, -FI_EAGAIN if there is none.
  */
 static ssize_t pop(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 {
-	ssize_t got = 0;
-	uint32_t n;
+	uint32_t n, got;
+	ssize_t ret;
 
 	rnic_spin_lock(&cq->ring_lock);
+	/* relaxed: written under this lock only */
 	n = rnic_load32_relaxed(&cq->queued);
-	for (; n && sink->room; n--, got++) {
-		struct shrimp_cq_slot *s = &cq->ring[cq->head % cq->size];
-
-		if (s->err)
-			break;
-		shrimp_cq_format(cq, sink->next, &s->c);
-		sink->next += cq->entry_size;
-		if (sink->src)
-			*sink->src++ = s->c.src;
-		sink->room--;
-		cq->head = (cq->head + 1) % cq->size;
-	}
-	rnic_store32_relaxed(&cq->queued, n);
-	if (!got)
-		got = n && cq->ring[cq->head % cq->size].err ? -FI_EAVAIL
-		      : cq->overrun			     ? -FI_EOVERRUN
-							     : -FI_EAGAIN;
+	got = move(cq, sink, n);
+	if (got)
+		ret = got;
+	else if (n && slot(cq, 0)->err)
+		ret = -FI_EAVAIL;
+	else
+		ret = cq->overrun ? -FI_EOVERRUN : -FI_EAGAIN;
+	cq->head += got;
+	rnic_store32_relaxed(&cq->queued, n - got);
 	rnic_spin_unlock(&cq->ring_lock);
-	return got;
+	return ret;
 }
 
 /* ---- reading ---- */
@@ -148,6 +174,21 @@ static ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 	return pop(cq, sink);
 }
 
+/*
+ * Clients read again after every success, until there is nothing. That call
+ * only looks at the lane which the success came from: it lies on the path of
+ * each message.
+ */
+static inline bool just_emptied(struct shrimp_cq *cq)
+{
+	const rnic_a64 *tail = cq->tail;
+
+	cq->tail = NULL;
+	/* relaxed: a look; what is there is read by the next call */
+	return tail && (uint32_t)rnic_load64_relaxed(tail) != cq->awaits &&
+	       !rnic_load32_relaxed(&cq->queued);
+}
+
 static inline ssize_t read_any(struct fid_cq *fid, void *buf, size_t count,
 			       fi_addr_t *src)
 {
@@ -158,7 +199,15 @@ static inline ssize_t read_any(struct fid_cq *fid, void *buf, size_t count,
 	ssize_t ret;
 
 	rnic_spin_lock(&cq->eps.lock);
-	ret = read_locked(cq, &sink);
+	if (just_emptied(cq)) {
+		ret = -FI_EAGAIN;
+	} else {
+		ret = read_locked(cq, &sink);
+		if (sink.room) {
+			cq->tail = sink.tail;
+			cq->awaits = sink.awaits;
+		}
+	}
 	rnic_spin_unlock(&cq->eps.lock);
 	return ret;
 }
@@ -183,9 +232,9 @@ static struct shrimp_comp_err *pop_error(struct shrimp_cq *cq)
 	rnic_spin_lock(&cq->ring_lock);
 	n = rnic_load32_relaxed(&cq->queued);
 	if (n)
-		e = cq->ring[cq->head % cq->size].err;
+		e = slot(cq, 0)->err;
 	if (e) {
-		cq->head = (cq->head + 1) % cq->size;
+		cq->head++;
 		rnic_store32_relaxed(&cq->queued, n - 1);
 	}
 	rnic_spin_unlock(&cq->ring_lock);
@@ -372,6 +421,9 @@ int shrimp_cq_attach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep)
 void shrimp_cq_detach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep)
 {
 	shrimp_polled_detach(&cq->eps, ep, &cq->wait);
+	rnic_spin_lock(&cq->eps.lock);
+	cq->tail = NULL;
+	rnic_spin_unlock(&cq->eps.lock);
 }
 
 static int cq_close(struct fid *fid)
@@ -384,10 +436,8 @@ static int cq_close(struct fid *fid)
 		return -FI_EBUSY;
 	for (struct shrimp_comp_err *e; rnic_load32_relaxed(&cq->queued);
 	     free(e)) {
-		struct shrimp_cq_slot *s = &cq->ring[cq->head % cq->size];
-
-		e = s->err;
-		cq->head = (cq->head + 1) % cq->size;
+		e = slot(cq, 0)->err;
+		cq->head++;
 		/* nobody else is here: the queue is being closed */
 		rnic_sub32_acqrel(&cq->queued, 1);
 	}

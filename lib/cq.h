@@ -56,21 +56,25 @@ struct shrimp_cq_sink {
 	fi_addr_t *src;	      /* where the next source goes, or NULL */
 	size_t room;	      /* entries left */
 	size_t count;	      /* entries written */
+	const rnic_a64 *tail; /* head word that the lane read last awaits */
+	uint32_t awaits;      /* its low half, once written */
 };
 
 struct shrimp_cq {
-	struct fid_cq fid;		/* first: what clients hold */
-	struct shrimp_domain *domain;	/* parent, referenced */
-	enum fi_cq_format format;	/* of the entries */
-	size_t entry_size;		/* bytes of an entry */
-	struct shrimp_polled eps;	/* bound endpoints and poll_lock */
-	rnic_a32 refs;			/* poll sets that hold it */
-	struct rnic_spin ring_lock;	/* protects the ring */
-	rnic_a32 queued;		/* entries in the ring */
-	rnic_a32 signaled;		/* fi_cq_signal() was called */
-	struct shrimp_cq_slot *ring;	/* size slots */
-	uint32_t size;			/* power of two */
-	uint32_t head;			/* free running: next to read */
+	struct fid_cq fid;	      /* first: what clients hold */
+	struct shrimp_domain *domain; /* parent, referenced */
+	enum fi_cq_format format;     /* of the entries */
+	size_t entry_size;	      /* bytes of an entry */
+	struct shrimp_polled eps;     /* bound endpoints and poll_lock */
+	const rnic_a64 *tail;	      /* of the last read, or NULL; poll_lock */
+	uint32_t awaits;	      /* likewise */
+	rnic_a32 refs;		      /* poll sets that hold it */
+	struct rnic_spin ring_lock;   /* protects the ring */
+	rnic_a32 queued;	      /* entries in the ring */
+	rnic_a32 signaled;	      /* fi_cq_signal() was called */
+	struct shrimp_cq_slot *ring;  /* size slots */
+	uint32_t size;		      /* power of two */
+	uint32_t head;		      /* free running: next to read */
 	struct shrimp_wait_member wait; /* wait object */
 	struct shrimp_comp_err last;	/* what fi_cq_readerr() points to */
 	bool overrun;			/* an entry was lost: no memory */
@@ -113,22 +117,14 @@ static inline size_t shrimp_cq_unread(const struct shrimp_cq *cq)
 	return rnic_load32_relaxed(&cq->queued);
 }
 
-/*
- * Reports @c: into @sink if it is for this queue and nothing is queued
- * before it, else through the ring. The lock of the endpoint that reports is
- * held, which keeps the order of that endpoint's completions.
- */
-static inline void shrimp_cq_write(struct shrimp_cq *cq,
-				   struct shrimp_cq_sink *sink,
-				   const struct shrimp_comp *c)
+/* Writes @c as the next entry of @sink, which has room. */
+RNIC_HOT void shrimp_cq_put(struct shrimp_cq_sink *sink,
+			    const struct shrimp_comp *c)
 {
-	/* relaxed: entries of this endpoint were queued under its lock */
-	if (!sink || sink->cq != cq || !sink->room ||
-	    rnic_load32_relaxed(&cq->queued)) {
-		shrimp_cq_queue(cq, c);
-		return;
-	}
-	if (cq->format == FI_CQ_FORMAT_TAGGED)
+	const struct shrimp_cq *cq = sink->cq;
+	struct shrimp_comp copy;
+
+	if (RNIC_LIKELY(cq->format == FI_CQ_FORMAT_TAGGED)) {
 		*(struct fi_cq_tagged_entry *)(void *)sink->next =
 			(struct fi_cq_tagged_entry){
 				.op_context = c->context,
@@ -138,13 +134,35 @@ static inline void shrimp_cq_write(struct shrimp_cq *cq,
 				.data = c->data,
 				.tag = c->tag,
 			};
-	else
-		shrimp_cq_format(cq, sink->next, c);
+	} else {
+		copy = *c;
+		shrimp_cq_format(cq, sink->next, &copy);
+	}
 	sink->next += cq->entry_size;
 	if (sink->src)
 		*sink->src++ = c->src;
 	sink->room--;
 	sink->count++;
+}
+
+/*
+ * Reports @c: into @sink if it is for this queue and nothing is queued
+ * before it, else through the ring. The lock of the endpoint that reports is
+ * held, which keeps the order of that endpoint's completions.
+ */
+RNIC_HOT void shrimp_cq_write(struct shrimp_cq *cq, struct shrimp_cq_sink *sink,
+			      const struct shrimp_comp *c)
+{
+	struct shrimp_comp copy;
+
+	/* relaxed: entries of this endpoint were queued under its lock */
+	if (RNIC_LIKELY(sink && sink->cq == cq && sink->room &&
+			!rnic_load32_relaxed(&cq->queued))) {
+		shrimp_cq_put(sink, c);
+		return;
+	}
+	copy = *c;
+	shrimp_cq_queue(cq, &copy);
 }
 
 #endif /* SHRIMP_CQ_H */

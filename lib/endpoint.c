@@ -551,6 +551,8 @@ static void fill(struct shrimp_ep *ep, struct shrimp_domain *d,
 	ep->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi = MIN_MULTI;
+	ep->spin = d->set->spin;
+	ep->cq_max = d->set->cq_max;
 	ep->epfd = ep->service_fd = -1;
 	rnic_spin_init(&ep->lock);
 	take_service(ep, info);

@@ -60,6 +60,7 @@ struct shrimp_ep {
 	struct shrimp_slab ops;	      /* struct shrimp_op */
 	struct shrimp_names op_names; /* ops that a peer answers */
 	size_t queued;		      /* sends that wait for lane room */
+	size_t cq_max;		      /* FI_SHRIMP_CQ_MAX */
 
 	/* receiving: written in rx.c */
 	struct shrimp_rx_lane **hot;   /* lanes polled */
@@ -86,6 +87,7 @@ struct shrimp_ep {
 
 	/* progress.c */
 	uint32_t empty;	    /* empty polls in a row */
+	uint32_t spin;	    /* so many before a yield: FI_SHRIMP_SPIN */
 	uint32_t polls;	    /* counts to the next slow look */
 	uint64_t slow_ms;   /* time of the last slow look */
 	uint64_t scan_ms;   /* time of the last directory scan */

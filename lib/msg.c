@@ -11,16 +11,6 @@
 #include "lib/info.h"
 #include "shm/copy.h"
 
-uint64_t shrimp_default_tx_flags(const struct shrimp_ep *ep)
-{
-	return ep->tx_flags;
-}
-
-uint64_t shrimp_default_rx_flags(const struct shrimp_ep *ep)
-{
-	return ep->rx_flags;
-}
-
 static enum shrimp_level level_of(uint64_t flags)
 {
 	if (flags & FI_MATCH_COMPLETE)
@@ -33,13 +23,6 @@ static enum shrimp_level level_of(uint64_t flags)
 					  : SHRIMP_LEVEL_TRANSMIT;
 }
 
-static uint8_t desc_flags_of(const struct shrimp_send_args *a)
-{
-	return (uint8_t)((a->tagged ? RNIC_DESC_TAGGED : 0) |
-			 (a->flags & FI_REMOTE_CQ_DATA ? RNIC_DESC_CQ_DATA
-						       : 0));
-}
-
 static struct shrimp_send send_of(const struct shrimp_send_args *a, size_t len)
 {
 	return (struct shrimp_send){
@@ -49,7 +32,7 @@ static struct shrimp_send send_of(const struct shrimp_send_args *a, size_t len)
 		.tag = a->tag,
 		.data = a->data,
 		.context = a->context,
-		.desc_flags = desc_flags_of(a),
+		.desc_flags = shrimp_desc_flags(a),
 		.level = (uint8_t)level_of(a->flags),
 		.inject = a->flags & FI_INJECT,
 		.fence = a->flags & FI_FENCE,
@@ -66,7 +49,7 @@ static int check_iov(const struct iovec *iov, size_t n, uint64_t max,
 	return *len > max ? -FI_EINVAL : 0;
 }
 
-ssize_t shrimp_send(struct fid_ep *fid, const struct shrimp_send_args *a)
+ssize_t shrimp_send_any(struct fid_ep *fid, const struct shrimp_send_args *a)
 {
 	struct shrimp_ep *ep = shrimp_ep_of(fid);
 	struct shrimp_send s;
@@ -87,28 +70,20 @@ ssize_t shrimp_send(struct fid_ep *fid, const struct shrimp_send_args *a)
 	return ret;
 }
 
-ssize_t shrimp_inject(struct fid_ep *fid, const struct shrimp_send_args *a)
+ssize_t shrimp_inject_any(struct fid_ep *fid, const struct shrimp_send_args *a)
 {
 	struct shrimp_ep *ep = shrimp_ep_of(fid);
 	size_t len = a->iov->iov_len;
 	struct shrimp_send s;
-	ssize_t ret = 0;
+	ssize_t ret;
 
 	if (len > SHRIMP_INJECT_SIZE)
 		return -FI_EINVAL;
+	s = send_of(a, len);
+	s.inject = s.quiet = s.no_context = true;
+	s.level = SHRIMP_LEVEL_INJECT;
 	shrimp_ep_lock(ep);
-	if (!ep->ready) {
-		ret = -FI_EOPBADSTATE;
-	} else if (shrimp_tx_inline(ep, a->dest, desc_flags_of(a), a->tag,
-				    a->data, a->iov->iov_base, len)) {
-		if (ep->tx_cntr)
-			shrimp_cntr_add(ep->tx_cntr, 1);
-	} else {
-		s = send_of(a, len);
-		s.inject = s.quiet = s.no_context = true;
-		s.level = SHRIMP_LEVEL_INJECT;
-		ret = shrimp_tx_send(ep, a->dest, &s);
-	}
+	ret = ep->ready ? shrimp_tx_send(ep, a->dest, &s) : -FI_EOPBADSTATE;
 	shrimp_ep_unlock(ep);
 	return ret;
 }

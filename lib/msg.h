@@ -22,21 +22,37 @@ extern struct fi_ops_rma shrimp_rma_ops;       /* fi_rma(3): -FI_ENOSYS */
 extern struct fi_ops_atomic shrimp_atomic_ops; /* fi_atomic(3): same */
 extern struct fi_ops_collective shrimp_collective_ops; /* same */
 
-/* What differs between the calls that send. */
-struct shrimp_send_args {
-	const struct iovec *iov; /* payload */
-	size_t niov;		 /* entries of iov */
-	fi_addr_t dest;		 /* where to */
-	uint64_t tag;		 /* 0 if not tagged */
-	uint64_t data;		 /* remote CQ data */
-	void *context;		 /* the caller's */
-	uint64_t flags;		 /* FI_ flags that hold for this call */
-	bool tagged;		 /* fi_tsend */
-};
-
 /* Flags of the calls that take none: the endpoint's defaults. */
-uint64_t shrimp_default_tx_flags(const struct shrimp_ep *ep);
-uint64_t shrimp_default_rx_flags(const struct shrimp_ep *ep); /* receiving */
+static inline uint64_t shrimp_default_tx_flags(const struct shrimp_ep *ep)
+{
+	return ep->tx_flags;
+}
+
+/* The same for receives. */
+static inline uint64_t shrimp_default_rx_flags(const struct shrimp_ep *ep)
+{
+	return ep->rx_flags;
+}
+
+/* What the descriptors of @a say, enum rnic_desc_flag. */
+RNIC_HOT uint8_t shrimp_desc_flags(const struct shrimp_send_args *a)
+{
+	return (uint8_t)((a->tagged ? RNIC_DESC_TAGGED : 0) |
+			 (a->flags & FI_REMOTE_CQ_DATA ? RNIC_DESC_CQ_DATA
+						       : 0));
+}
+
+/* shrimp_send() the long way. */
+ssize_t shrimp_send_any(struct fid_ep *ep, const struct shrimp_send_args *a);
+
+/* shrimp_inject() the long way. */
+ssize_t shrimp_inject_any(struct fid_ep *ep, const struct shrimp_send_args *a);
+
+/* Flags that a message published in a descriptor need not look at: it is in
+ * the receiver's memory at once, which is all they ask for. */
+#define SHRIMP_PLAIN_FLAGS                                                     \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |                      \
+	 FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_MORE)
 
 /*
  * A send in any form but inject. Takes the endpoint's lock. Returns 0,
@@ -44,10 +60,48 @@ uint64_t shrimp_default_rx_flags(const struct shrimp_ep *ep); /* receiving */
  * -FI_EOPBADSTATE (not enabled, or inherited by fork), or
  * shrimp_tx_send()'s.
  */
-ssize_t shrimp_send(struct fid_ep *ep, const struct shrimp_send_args *a);
+RNIC_HOT ssize_t shrimp_send(struct fid_ep *fid,
+			     const struct shrimp_send_args *a)
+{
+	struct shrimp_ep *ep = shrimp_ep_of(fid);
+	/* a copy for the long way keeps the original out of memory */
+	struct shrimp_send_args copy;
+	bool done = false;
+
+	if (a->niov != 1 || a->flags & ~SHRIMP_PLAIN_FLAGS) {
+		copy = *a;
+		return shrimp_send_any(fid, &copy);
+	}
+	shrimp_ep_lock(ep);
+	if (ep->ready && !shrimp_tx_full(ep))
+		done = shrimp_tx_inline(ep, a, shrimp_desc_flags(a));
+	if (done)
+		shrimp_tx_sent(ep, a);
+	shrimp_ep_unlock(ep);
+	if (RNIC_LIKELY(done))
+		return 0;
+	copy = *a;
+	return shrimp_send_any(fid, &copy);
+}
 
 /* fi_inject and its relatives: no completion, buffer free at once. */
-ssize_t shrimp_inject(struct fid_ep *ep, const struct shrimp_send_args *a);
+RNIC_HOT ssize_t shrimp_inject(struct fid_ep *fid,
+			       const struct shrimp_send_args *a)
+{
+	struct shrimp_ep *ep = shrimp_ep_of(fid);
+	struct shrimp_send_args copy;
+	bool done;
+
+	shrimp_ep_lock(ep);
+	done = ep->ready && shrimp_tx_inline(ep, a, shrimp_desc_flags(a));
+	if (RNIC_UNLIKELY(ep->tx_cntr) && done)
+		shrimp_cntr_add(ep->tx_cntr, 1);
+	shrimp_ep_unlock(ep);
+	if (RNIC_LIKELY(done))
+		return 0;
+	copy = *a;
+	return shrimp_inject_any(fid, &copy);
+}
 
 /*
  * A receive in any form. Takes the endpoint's lock. Returns 0, -FI_EINVAL,

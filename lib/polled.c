@@ -74,6 +74,10 @@ void shrimp_polled_detach(struct shrimp_polled *p, struct shrimp_ep *ep,
 void shrimp_polled_progress(struct shrimp_polled *p,
 			    struct shrimp_cq_sink *sink)
 {
+	if (RNIC_LIKELY(p->n == 1)) {
+		shrimp_ep_progress(p->eps[0].ep, sink);
+		return;
+	}
 	for (size_t i = 0; i < p->n; i++)
 		shrimp_ep_progress(p->eps[i].ep, sink);
 }

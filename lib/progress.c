@@ -26,6 +26,7 @@ enum {
 	SLOW_MS = 20,	  /* deaths, attach requests: at most so late */
 	SCAN_MS = 500,	  /* the lane directory */
 	HOT_FREE = 8,	  /* so many hot lanes are polled for nothing */
+	HOT_QUICK = 4,	  /* so many take the short way */
 };
 
 /*
@@ -132,23 +133,45 @@ static bool oversubscribed(void)
 	return rnic_proc_alive() + 1 > rnic_topo_get()->cores;
 }
 
+/*
+ * Nothing but a few lanes needs a look: the call that finds nothing is the
+ * most frequent one and lies on the path of each message twice.
+ */
+static inline bool plain(struct shrimp_ep *ep)
+{
+	return ep->ready && !ep->armed && !ep->agent && ep->nhot <= HOT_QUICK &&
+	       ep->polls < SLOW_POLLS - 1 && ep->empty < ep->spin &&
+	       cds_list_empty(&ep->active) && cds_list_empty(&ep->pulls) &&
+	       /* relaxed: a bell missed now is seen in the next call */
+	       !rnic_load64_relaxed(&ep->place.head->bell);
+}
+
+/* Progress with all it takes. True: time to give the CPU away. */
+static bool full_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+{
+	if (ep->agent)
+		/* relaxed: the agent only wants to see it move */
+		rnic_store32_relaxed(&ep->app_polls,
+				     rnic_load32_relaxed(&ep->app_polls) + 1);
+	if (progress(ep, sink, false) || ep->empty < ep->spin)
+		return false;
+	ep->empty = 0;
+	/* a yield is a long time: look at the clock more often */
+	ep->polls += SLOW_POLLS / 8;
+	return true;
+}
+
 void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 {
 	bool yield = false;
 
 	shrimp_ep_lock(ep);
-	if (ep->agent)
-		/* relaxed: the agent only wants to see it move */
-		rnic_store32_relaxed(&ep->app_polls,
-				     rnic_load32_relaxed(&ep->app_polls) + 1);
-	if (!progress(ep, sink, false) && ep->empty >= ep->domain->set->spin) {
-		ep->empty = 0;
-		/* a yield is a long time: look at the clock more often */
-		ep->polls += SLOW_POLLS / 8;
-		yield = true;
-	}
+	if (RNIC_LIKELY(plain(ep) && shrimp_rx_quick(ep, sink)))
+		ep->polls++;
+	else
+		yield = full_progress(ep, sink);
 	shrimp_ep_unlock(ep);
-	if (yield && oversubscribed())
+	if (RNIC_UNLIKELY(yield) && oversubscribed())
 		sched_yield();
 }
 

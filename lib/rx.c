@@ -91,15 +91,6 @@ static void write_error(struct shrimp_ep *ep, const struct shrimp_comp *c,
 		shrimp_cq_write_err(ep->rx_cq, &e);
 }
 
-static void write_success(struct shrimp_ep *ep, const struct shrimp_recv *r,
-			  const struct shrimp_comp *c)
-{
-	if (ep->rx_cntr)
-		shrimp_cntr_add(ep->rx_cntr, 1);
-	if (ep->rx_cq && (!r->quiet || c->flags & FI_MULTI_RECV))
-		shrimp_cq_write(ep->rx_cq, ep->sink, c);
-}
-
 void shrimp_rx_done(struct shrimp_ep *ep, struct shrimp_placed *to, int err)
 {
 	struct shrimp_recv *r = to->r;
@@ -113,7 +104,7 @@ void shrimp_rx_done(struct shrimp_ep *ep, struct shrimp_placed *to, int err)
 	if (err)
 		write_error(ep, &c, to->total - to->room, err);
 	else
-		write_success(ep, r, &c);
+		shrimp_rx_success(ep, r, &c);
 	if (last)
 		shrimp_recv_free(ep, r);
 }
@@ -245,64 +236,21 @@ static int arrive_unexpected(struct shrimp_rx_lane *l,
 	return 0;
 }
 
-/* The sender as the address vector names it, remembered per lane. */
-static fi_addr_t lane_src(struct shrimp_rx_lane *l)
-{
-	/* relaxed: an old answer is as good as an earlier call's */
-	uint32_t gen = rnic_load32_relaxed(&l->ep->av->gen);
-
-	if (gen != l->src_gen || l->src == FI_ADDR_NOTAVAIL) {
-		l->src = shrimp_av_addr_of(l->ep->av, l->id);
-		l->src_gen = gen;
-	}
-	return l->src;
-}
-
-/*
- * The common case, short: one buffer, room for all of it. False: the long
- * way.
- */
-static inline bool arrive_simple(struct shrimp_rx_lane *l,
-				 struct shrimp_recv *r,
-				 const struct shrimp_arrival *a)
-{
-	struct shrimp_ep *ep = l->ep;
-	struct shrimp_comp c;
-
-	if (r->multi || r->niov != 1 || a->len > r->len || a->op)
-		return false;
-	rnic_match_unpost(shrimp_rx_match(ep, r->tagged), &r->m);
-	if (a->len <= RNIC_INLINE_MAX)
-		rnic_copy_inline(r->one.iov_base, a->p, a->len);
-	else
-		rnic_copy(r->one.iov_base, a->p, a->len);
-	c = (struct shrimp_comp){
-		.context = r->context,
-		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
-			 (a->flags & RNIC_DESC_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
-		.len = a->len,
-		.buf = r->one.iov_base,
-		.data = a->data,
-		.tag = a->tag,
-		.src = lane_src(l),
-	};
-	write_success(ep, r, &c);
-	shrimp_slab_put(&ep->recvs, r);
-	return true;
-}
-
 int shrimp_rx_whole(struct shrimp_rx_lane *l, const struct shrimp_arrival *a)
 {
 	struct shrimp_ep *ep = l->ep;
-	struct rnic_match_recv *m = rnic_match_find_recv(
-		shrimp_rx_match(ep, a->flags & RNIC_DESC_TAGGED), l->id,
-		a->tag);
+	struct rnic_match_recv *m;
 	int ret = 0;
 
-	if (!m)
-		ret = arrive_unexpected(l, a);
-	else if (!arrive_simple(l, (struct shrimp_recv *)m, a))
+	if (shrimp_rx_simple(l, a))
+		return 0;
+	m = rnic_match_find_recv(
+		shrimp_rx_match(ep, a->flags & RNIC_DESC_TAGGED), l->id,
+		a->tag);
+	if (m)
 		arrive_matched(l, (struct shrimp_recv *)m, a);
+	else
+		ret = arrive_unexpected(l, a);
 	if (!ret)
 		shrimp_ep_count_rx(ep, a->path, a->len);
 	return ret;

@@ -20,9 +20,12 @@
 
 #include <sys/uio.h>
 
+#include "lib/av.h"
+#include "lib/cntr.h"
 #include "lib/cq.h"
 #include "lib/endpoint.h"
 #include "lib/tx.h"
+#include "shm/copy.h"
 #include "shm/lane.h"
 #include "shm/match.h"
 #include "shm/remote.h"
@@ -120,6 +123,7 @@ struct shrimp_rx_lane {
 	uint32_t id;		       /* of peer: what matching compares */
 	bool broken;		       /* sender wrote nonsense: ignored */
 	bool over_budget;	       /* flag raised in the lane */
+	bool fence;		       /* answer with a full fence */
 	struct cds_list_head umsgs;    /* messages that need the lane */
 	struct cds_list_head inbounds; /* messages on their way */
 	struct cds_list_head answers;  /* waiting for ring room */
@@ -151,6 +155,13 @@ int shrimp_rx_cancel(struct shrimp_ep *ep, void *context);
 
 /* Drains hot lanes and rung ones. Returns the number of descriptors. */
 size_t shrimp_rx_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
+
+/*
+ * The short way through hot lanes that are few: takes messages that lie in
+ * their descriptor and find a plain receive. Counts empty polls. False: there
+ * is something that shrimp_rx_progress() has to do.
+ */
+bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
 
 /*
  * Parks hot lanes: all of them before a sleep, else those that were idle
@@ -263,6 +274,67 @@ static inline struct rnic_match *shrimp_rx_match(struct shrimp_ep *ep,
 						 bool tagged)
 {
 	return tagged ? &ep->tagged : &ep->msg;
+}
+
+/* A receive without error is reported. */
+RNIC_HOT void shrimp_rx_success(struct shrimp_ep *ep,
+				const struct shrimp_recv *r,
+				const struct shrimp_comp *c)
+{
+	if (RNIC_UNLIKELY(ep->rx_cntr))
+		shrimp_cntr_add(ep->rx_cntr, 1);
+	if (ep->rx_cq && (!r->quiet || c->flags & FI_MULTI_RECV))
+		shrimp_cq_write(ep->rx_cq, ep->sink, c);
+}
+
+/* The sender as the address vector names it, remembered per lane. */
+static inline fi_addr_t shrimp_lane_src(struct shrimp_rx_lane *l)
+{
+	/* relaxed: an old answer is as good as an earlier call's */
+	uint32_t gen = rnic_load32_relaxed(&l->ep->av->gen);
+
+	if (RNIC_UNLIKELY(gen != l->src_gen || l->src == FI_ADDR_NOTAVAIL)) {
+		l->src = shrimp_av_addr_of(l->ep->av, l->id);
+		l->src_gen = gen;
+	}
+	return l->src;
+}
+
+/*
+ * The common case of shrimp_rx_whole(), short: a receive of one buffer waits
+ * for @a, with room for all of it. False: nothing happened.
+ */
+RNIC_HOT bool shrimp_rx_simple(struct shrimp_rx_lane *l,
+			       const struct shrimp_arrival *a)
+{
+	struct shrimp_ep *ep = l->ep;
+	struct rnic_match *m = shrimp_rx_match(ep, a->flags & RNIC_DESC_TAGGED);
+	struct shrimp_recv *r =
+		(struct shrimp_recv *)rnic_match_find_recv(m, l->id, a->tag);
+	struct shrimp_comp c;
+
+	if (RNIC_UNLIKELY(!r || r->multi || r->niov != 1 || a->len > r->len ||
+			  a->op))
+		return false;
+	rnic_match_unpost(m, &r->m);
+	if (a->len <= RNIC_INLINE_MAX)
+		rnic_copy_inline(r->one.iov_base, a->p, a->len);
+	else
+		rnic_copy(r->one.iov_base, a->p, a->len);
+	c = (struct shrimp_comp){
+		.context = r->context,
+		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
+			 (a->flags & RNIC_DESC_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
+		.len = a->len,
+		.buf = r->one.iov_base,
+		.data = a->data,
+		.tag = a->tag,
+		.src = shrimp_lane_src(l),
+	};
+	shrimp_rx_success(ep, r, &c);
+	shrimp_slab_put(&ep->recvs, r);
+	shrimp_ep_count_rx(ep, a->path, a->len);
+	return true;
 }
 
 #endif /* SHRIMP_RX_H */

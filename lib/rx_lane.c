@@ -33,8 +33,14 @@ enum {
 
 /* ---- answers ---- */
 
+static RNIC_COLD void ring(struct shrimp_rx_lane *l)
+{
+	if (!shrimp_lane_remote(l) && rnic_remote_ring_return(l->remote))
+		rnic_count64(&l->ep->stats->wakeups, 1);
+}
+
 /* Tells a sender that sleeps, or is about to, that something changed. */
-static void ring_if_parked(struct shrimp_rx_lane *l)
+static inline void ring_if_parked(struct shrimp_rx_lane *l)
 {
 	/*
 	 * Our store (answer, credit) before this load: the sender fenced us
@@ -42,14 +48,12 @@ static void ring_if_parked(struct shrimp_rx_lane *l)
 	 * tx_parked back. A process outside the reach of membarrier fences
 	 * by itself.
 	 */
-	if (!rnic_fence_registered())
+	if (RNIC_UNLIKELY(l->fence))
 		rnic_fence_full();
 	else
 		rnic_compiler_barrier();
-	if (!rnic_load32_relaxed(&l->rx.sh->tx_parked))
-		return;
-	if (!shrimp_lane_remote(l) && rnic_remote_ring_return(l->remote))
-		rnic_count64(&l->ep->stats->wakeups, 1);
+	if (RNIC_UNLIKELY(rnic_load32_relaxed(&l->rx.sh->tx_parked)))
+		ring(l);
 }
 
 static bool put_answer(struct shrimp_rx_lane *l, enum rnic_ret_code code,
@@ -174,8 +178,8 @@ static enum step step_of(int ret)
 }
 
 /* The fields common to the arrival of any message. */
-static struct shrimp_arrival arrival(const struct rnic_desc *d, uint64_t head,
-				     enum fi_shrimp_path path)
+RNIC_HOT struct shrimp_arrival arrival(const struct rnic_desc *d, uint64_t head,
+				       enum fi_shrimp_path path)
 {
 	/* relaxed: acquired with the head (L1) */
 	return (struct shrimp_arrival){
@@ -186,8 +190,8 @@ static struct shrimp_arrival arrival(const struct rnic_desc *d, uint64_t head,
 	};
 }
 
-static enum step step_inline(struct shrimp_rx_lane *l,
-			     const struct rnic_desc *d, uint64_t head)
+RNIC_HOT enum step step_inline(struct shrimp_rx_lane *l,
+			       const struct rnic_desc *d, uint64_t head)
 {
 	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
 
@@ -195,7 +199,8 @@ static enum step step_inline(struct shrimp_rx_lane *l,
 	a.len = rnic_desc_len_of(head);
 	if (a.len > RNIC_INLINE_MAX)
 		return STEP_BROKEN;
-	return step_of(shrimp_rx_whole(l, &a));
+	return shrimp_rx_simple(l, &a) ? STEP_TAKEN
+				       : step_of(shrimp_rx_whole(l, &a));
 }
 
 static enum step step_ring(struct shrimp_rx_lane *l, const struct rnic_desc *d,
@@ -308,12 +313,11 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
 }
 
+/* Any kind but INLINE. */
 static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 			   uint64_t head)
 {
 	switch (rnic_desc_kind_of(head)) {
-	case RNIC_DESC_INLINE:
-		return step_inline(l, d, head);
 	case RNIC_DESC_RING:
 		return step_ring(l, d, head);
 	case RNIC_DESC_CHUNK:
@@ -346,7 +350,7 @@ static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 }
 
 /* Takes what is there, up to DRAIN_MAX. Returns how many. */
-static size_t drain(struct shrimp_rx_lane *l)
+static inline size_t drain(struct shrimp_rx_lane *l)
 {
 	size_t n = 0;
 
@@ -357,7 +361,9 @@ static size_t drain(struct shrimp_rx_lane *l)
 
 		if (!d)
 			break;
-		s = take_step(l, d, head);
+		s = rnic_desc_kind_of(head) == RNIC_DESC_INLINE
+			    ? step_inline(l, d, head)
+			    : take_step(l, d, head);
 		if (s == STEP_LATER)
 			break;
 		if (s == STEP_BROKEN) {
@@ -388,6 +394,60 @@ static size_t poll_lane(struct shrimp_rx_lane *l)
 	if (!cds_list_empty(&l->answers))
 		flush_answers(l);
 	return n;
+}
+
+/* Takes @d if it is one for the short way. */
+RNIC_HOT bool quick_take(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			 uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
+
+	a.p = d->payload;
+	a.len = rnic_desc_len_of(head);
+	if (RNIC_UNLIKELY(rnic_desc_kind_of(head) != RNIC_DESC_INLINE ||
+			  a.len > RNIC_INLINE_MAX || l->broken) ||
+	    !shrimp_rx_simple(l, &a))
+		return false;
+	rnic_lane_take(&l->rx);
+	return true;
+}
+
+/* False: the lane has something for the long way, or there is no more room. */
+RNIC_HOT bool quick_lane(struct shrimp_rx_lane *l, struct shrimp_cq_sink *sink)
+{
+	struct shrimp_ep *ep = l->ep;
+	uint64_t head;
+	struct rnic_desc *d = rnic_lane_peek(&l->rx, &head);
+
+	if (RNIC_UNLIKELY(!cds_list_empty(&l->answers)))
+		return false;
+	if (!d)
+		return true;
+	for (; d; d = rnic_lane_peek(&l->rx, &head))
+		if (RNIC_UNLIKELY(!sink || !sink->room) ||
+		    RNIC_UNLIKELY(!quick_take(l, d, head)))
+			break;
+	ep->empty = 0;
+	l->idle = 0;
+	/* see poll_lane() */
+	rnic_lane_idle(&l->rx);
+	ring_if_parked(l);
+	if (RNIC_UNLIKELY(d != NULL))
+		return false;
+	sink->tail = rnic_lane_tail(&l->rx, &sink->awaits);
+	return true;
+}
+
+bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
+{
+	bool done = true;
+
+	ep->empty++;
+	ep->sink = sink;
+	for (size_t i = 0; i < ep->nhot && done; i++)
+		done = quick_lane(ep->hot[i], sink);
+	ep->sink = NULL;
+	return done;
 }
 
 /* ---- the life of a lane ---- */
@@ -498,6 +558,7 @@ static struct shrimp_rx_lane *lane_new(struct shrimp_ep *ep, unsigned int i)
 		return NULL;
 	}
 	l->id = l->peer->id;
+	l->fence = !rnic_fence_registered();
 	rnic_lane_rx_init(&l->rx, &ep->place.lanes[i], i);
 	return l;
 }

@@ -39,28 +39,40 @@ static bool wants_entry(const struct shrimp_ep *ep, uint64_t flags)
 	return !ep->rx_selective || flags & FI_COMPLETION;
 }
 
+/* None, or several buffers. 0 or -FI_ENOMEM. */
+static int copy_iov(struct shrimp_recv *r, const struct shrimp_recv_req *q)
+{
+	struct iovec *iov;
+
+	r->len = rnic_iov_len(q->iov, q->niov);
+	if (!q->niov)
+		return 0;
+	iov = malloc(q->niov * sizeof(*iov));
+	if (!iov)
+		return -FI_ENOMEM;
+	memcpy(iov, q->iov, q->niov * sizeof(*iov));
+	r->iov = iov;
+	return 0;
+}
+
 /* A receive object for @q; not posted. NULL: no memory. */
 static struct shrimp_recv *recv_new(struct shrimp_ep *ep,
 				    const struct shrimp_recv_req *q)
 {
 	struct shrimp_recv *r = shrimp_slab_get(&ep->recvs);
-	struct iovec *iov;
 
 	if (!r)
 		return NULL;
-	iov = &r->one;
-	if (q->niov > 1) {
-		iov = malloc(q->niov * sizeof(*iov));
-		if (!iov) {
-			shrimp_slab_put(&ep->recvs, r);
-			return NULL;
-		}
-	}
-	if (q->niov)
-		memcpy(iov, q->iov, q->niov * sizeof(*iov));
-	r->iov = iov;
+	r->iov = &r->one;
 	r->niov = q->niov;
-	r->len = rnic_iov_len(q->iov, q->niov);
+	if (q->niov == 1) {
+		/* one by one, as they were written: see RNIC_HOT */
+		r->one.iov_base = q->iov->iov_base;
+		r->one.iov_len = r->len = q->iov->iov_len;
+	} else if (copy_iov(r, q)) {
+		shrimp_slab_put(&ep->recvs, r);
+		return NULL;
+	}
 	r->context = q->context;
 	r->quiet = !wants_entry(ep, q->flags);
 	r->tagged = q->tagged;

@@ -597,14 +597,6 @@ int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 
 /* ---- the call ---- */
 
-/* Contract P2: the only reasons for -FI_EAGAIN. */
-static bool over_limit(const struct shrimp_ep *ep)
-{
-	return ep->queued >= SHRIMP_QUEUE_MAX ||
-	       (ep->tx_cq &&
-		shrimp_cq_unread(ep->tx_cq) >= ep->domain->set->cq_max);
-}
-
 static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
 	struct shrimp_op *op = shrimp_op_new(tp, s);
@@ -652,7 +644,7 @@ static ssize_t send_to(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 		shrimp_tx_fail(tp, FI_ECONNRESET);
 	if (tp->state == SHRIMP_TX_DOWN)
 		return send_down(tp, s);
-	if (over_limit(tp->ep))
+	if (shrimp_tx_full(tp->ep))
 		return -FI_EAGAIN;
 	if (!must_queue(tp, s))
 		ret = shrimp_tx_publish(tp, s, NULL);

@@ -20,6 +20,8 @@
 
 #include <sys/uio.h>
 
+#include "lib/cntr.h"
+#include "lib/cq.h"
 #include "lib/endpoint.h"
 #include "shm/lane.h"
 #include "shm/remote.h"
@@ -36,7 +38,19 @@ enum shrimp_level {
 	SHRIMP_LEVEL_MATCH,    /* matched by a receive */
 };
 
-/* A send as a libfabric callback describes it. */
+/* What differs between the calls that send. */
+struct shrimp_send_args {
+	const struct iovec *iov; /* payload */
+	size_t niov;		 /* entries of iov */
+	fi_addr_t dest;		 /* where to */
+	uint64_t tag;		 /* 0 if not tagged */
+	uint64_t data;		 /* remote CQ data */
+	void *context;		 /* the caller's */
+	uint64_t flags;		 /* FI_ flags that hold for this call */
+	bool tagged;		 /* fi_tsend */
+};
+
+/* A send as it goes through here. */
 struct shrimp_send {
 	const struct iovec *iov; /* payload */
 	size_t niov;		 /* entries of iov */
@@ -222,34 +236,61 @@ void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err);
 /* Milliseconds of the monotonic clock. */
 uint64_t shrimp_now_ms(void);
 
-/*
- * The shortest path: a payload of at most RNIC_INLINE_MAX bytes to a peer
- * with nothing queued, without completion. False: take the long way.
- */
-static inline bool shrimp_tx_inline(struct shrimp_ep *ep, fi_addr_t dest,
-				    uint8_t desc_flags, uint64_t tag,
-				    uint64_t data, const void *buf, size_t len)
+/* Contract P2: the only reasons for -FI_EAGAIN. */
+static inline bool shrimp_tx_full(const struct shrimp_ep *ep)
 {
+	return ep->queued >= SHRIMP_QUEUE_MAX ||
+	       (ep->tx_cq && shrimp_cq_unread(ep->tx_cq) >= ep->cq_max);
+}
+
+/*
+ * The shortest path: one buffer of at most RNIC_INLINE_MAX bytes to a peer
+ * with nothing queued, its completion left to the caller. @flags: of the
+ * descriptor. False: nothing happened, take the long way.
+ */
+RNIC_HOT bool shrimp_tx_inline(struct shrimp_ep *ep,
+			       const struct shrimp_send_args *a, uint8_t flags)
+{
+	size_t len = a->iov->iov_len;
 	struct shrimp_tx_peer *tp;
 	struct rnic_desc *d;
 
-	if (dest >= ep->ntx || len > RNIC_INLINE_MAX)
+	if (RNIC_UNLIKELY(a->dest >= ep->ntx || len > RNIC_INLINE_MAX))
 		return false;
-	tp = ep->tx[dest];
+	tp = ep->tx[a->dest];
 	/* rx_closed is relaxed: seen late, the message is lost in a closed
 	 * endpoint, as it would be had it come a moment earlier */
-	if (!tp || !tp->fast || !rnic_lane_room(&tp->lane) ||
-	    rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
+	if (RNIC_UNLIKELY(!tp || !tp->fast || !rnic_lane_room(&tp->lane) ||
+			  rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed)))
 		return false;
 	d = rnic_lane_slot(&tp->lane);
 	/* relaxed: published by L1 */
-	rnic_store64_relaxed(&d->tag, tag);
-	rnic_store64_relaxed(&d->data, data);
-	rnic_copy_inline(d->payload, buf, len);
-	if (rnic_lane_publish(&tp->lane, d, RNIC_DESC_INLINE, desc_flags, len))
+	rnic_store64_relaxed(&d->tag, a->tag);
+	rnic_store64_relaxed(&d->data, a->data);
+	rnic_copy_inline(d->payload, a->iov->iov_base, len);
+	if (RNIC_UNLIKELY(rnic_lane_publish(&tp->lane, d, RNIC_DESC_INLINE,
+					    flags, len)))
 		shrimp_tx_ring(tp);
 	shrimp_ep_count_tx(ep, FI_SHRIMP_PATH_INLINE, len);
 	return true;
+}
+
+/* Reports @a, which was sent without error. */
+RNIC_HOT void shrimp_tx_sent(struct shrimp_ep *ep,
+			     const struct shrimp_send_args *a)
+{
+	struct shrimp_comp c;
+
+	if (RNIC_UNLIKELY(ep->tx_cntr))
+		shrimp_cntr_add(ep->tx_cntr, 1);
+	if (!ep->tx_cq || (ep->tx_selective && !(a->flags & FI_COMPLETION)))
+		return;
+	c = (struct shrimp_comp){
+		.context = a->context,
+		.flags = FI_SEND | (a->tagged ? FI_TAGGED : FI_MSG),
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	shrimp_cq_queue(ep->tx_cq, &c);
 }
 
 #endif /* SHRIMP_TX_H */

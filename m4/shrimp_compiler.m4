@@ -45,6 +45,15 @@ AS_IF([test "$enable_werror" = yes],[AS_VAR_APPEND([WARN_CFLAGS],[" -Werror"])])
 AC_SUBST([WARN_CFLAGS])
 ])
 
+dnl SHRIMP_OPTIMISATION
+dnl Substitutes OPT_CFLAGS. Two words written one by one and then copied as one
+dnl vector cost a failed store forwarding, which is dear in a call of 10 ns.
+AC_DEFUN([SHRIMP_OPTIMISATION],
+[OPT_CFLAGS=
+SHRIMP_TRY_CFLAG([-fno-tree-slp-vectorize],[OPT_CFLAGS])
+AC_SUBST([OPT_CFLAGS])
+])
+
 dnl SHRIMP_SANITIZERS
 dnl Substitutes SAN_CFLAGS, for compiling and linking. A sanitizer that the
 dnl compiler cannot link is an error here, not in make.

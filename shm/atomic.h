@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/compiler.h"
+
 typedef struct {
 	_Atomic uint32_t v; /* reached through rnic_*32_* only */
 } rnic_a32;

@@ -156,6 +156,17 @@ static inline struct rnic_desc *rnic_lane_peek(const struct rnic_lane_rx *rx,
 }
 
 /*
+ * The head word at which the next descriptor will be seen; *@awaits is what
+ * its low half will be.
+ */
+static inline const rnic_a64 *rnic_lane_tail(const struct rnic_lane_rx *rx,
+					     uint32_t *awaits)
+{
+	*awaits = rx->seq + 1;
+	return &rx->sh->desc[(rx->seq + rx->stagger) % RNIC_LANE_LINES].head;
+}
+
+/*
  * Credits everything taken so far.
  * L2: releases the places; pairs with the load in rnic_lane_refresh().
  */

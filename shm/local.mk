@@ -9,6 +9,7 @@ shm_librnic_la_CPPFLAGS = $(AM_CPPFLAGS) $(NDEBUG_CPPFLAGS)
 shm_librnic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 shm_librnic_la_SOURCES = \
 	shm/atomic.h \
+	shm/compiler.h \
 	shm/copy.c \
 	shm/copy.h \
 	shm/device.c \
@@ -22,6 +23,7 @@ shm_librnic_la_SOURCES = \
 	shm/lane.c \
 	shm/lane.h \
 	shm/layout.h \
+	shm/lock.c \
 	shm/lock.h \
 	shm/log.c \
 	shm/log.h \
@@ -48,6 +50,7 @@ UNIT_TESTS += \
 	shm/heap_test \
 	shm/identity_test \
 	shm/lane_test \
+	shm/lock_test \
 	shm/log_test \
 	shm/match_test \
 	shm/pool_test \

@@ -24,6 +24,7 @@ enum {
 	FIRST_BUCKETS = 1 << FIRST_BITS,
 	MAX_BITS = 24,	 /* log2 of the buckets of the largest */
 	IDLE_MIN = 1024, /* posts and searches before a recycle */
+	FRESH_SCAN = 8,	 /* so few are looked at one by one */
 };
 
 enum side {
@@ -58,13 +59,6 @@ static void link_remove(struct rnic_match_link *l)
 	l->next->prev = l->prev;
 }
 
-static struct rnic_match_recv *recv_of_link(const struct rnic_match_link *l)
-{
-	size_t off = offsetof(struct rnic_match_recv, order);
-
-	return (struct rnic_match_recv *)((uintptr_t)l - off);
-}
-
 static struct rnic_match_msg *msg_of_link(const struct rnic_match_link *l)
 {
 	size_t off = offsetof(struct rnic_match_msg, order);
@@ -74,24 +68,26 @@ static struct rnic_match_msg *msg_of_link(const struct rnic_match_link *l)
 
 struct rnic_match_recv *rnic_match_first_recv(const struct rnic_match *m)
 {
-	return m->nrecv ? recv_of_link(m->recvs.next) : NULL;
+	return m->nrecv ? rnic_match_recv_of(m->recvs.next) : NULL;
 }
 
 struct rnic_match_recv *rnic_match_last_recv(const struct rnic_match *m)
 {
-	return m->nrecv ? recv_of_link(m->recvs.prev) : NULL;
+	return m->nrecv ? rnic_match_recv_of(m->recvs.prev) : NULL;
 }
 
 struct rnic_match_recv *rnic_match_next_recv(const struct rnic_match *m,
 					     const struct rnic_match_recv *r)
 {
-	return r->order.next == &m->recvs ? NULL : recv_of_link(r->order.next);
+	return r->order.next == &m->recvs ? NULL
+					  : rnic_match_recv_of(r->order.next);
 }
 
 struct rnic_match_recv *rnic_match_prev_recv(const struct rnic_match *m,
 					     const struct rnic_match_recv *r)
 {
-	return r->order.prev == &m->recvs ? NULL : recv_of_link(r->order.prev);
+	return r->order.prev == &m->recvs ? NULL
+					  : rnic_match_recv_of(r->order.prev);
 }
 
 struct rnic_match_msg *rnic_match_first_msg(const struct rnic_match *m)
@@ -425,22 +421,19 @@ static void recv_add(struct rnic_match *m, struct rnic_match_recv *r)
 	m->busy |= 1u << r->cls;
 }
 
-void rnic_match_post(struct rnic_match *m, struct rnic_match_recv *r)
+void rnic_match_index(struct rnic_match *m)
 {
-	r->seq = m->seq++;
-	r->posted = true;
-	r->cls = (uint8_t)class_get(m, r->src, r->ignore);
-	link_append(&m->recvs, &r->order);
-	recv_add(m, r);
-	m->nrecv++;
+	for (; m->nfresh; m->nfresh--) {
+		struct rnic_match_recv *r = rnic_match_recv_of(m->fresh);
+
+		m->fresh = m->fresh->next;
+		r->cls = (uint8_t)class_get(m, r->src, r->ignore);
+		recv_add(m, r);
+	}
 }
 
-void rnic_match_unpost(struct rnic_match *m, struct rnic_match_recv *r)
+void rnic_match_unindex(struct rnic_match *m, struct rnic_match_recv *r)
 {
-	assert(r->posted);
-	r->posted = false;
-	m->nrecv--;
-	link_remove(&r->order);
 	if (r->cls == RNIC_MATCH_LISTED) {
 		ring_remove(&r->node);
 		return;
@@ -449,13 +442,6 @@ void rnic_match_unpost(struct rnic_match *m, struct rnic_match_recv *r)
 	m->cls[r->cls].stamp = m->clock;
 	if (!m->cls[r->cls].recv.keys)
 		m->busy &= ~(1u << r->cls);
-}
-
-static bool recv_takes(const struct rnic_match_recv *r, uint32_t src,
-		       uint64_t tag)
-{
-	return !((r->tag ^ tag) & ~r->ignore) &&
-	       (r->src == RNIC_SRC_ANY || r->src == src);
 }
 
 /* The oldest of @best and the list that takes the message. */
@@ -470,14 +456,15 @@ static struct rnic_match_recv *search_list(const struct rnic_match *m,
 
 		if (best && best->seq < r->seq)
 			break;
-		if (recv_takes(r, src, tag))
+		if (rnic_match_takes(r, src, tag))
 			return r;
 	}
 	return best;
 }
 
-struct rnic_match_recv *rnic_match_search_recv(const struct rnic_match *m,
-					       uint32_t src, uint64_t tag)
+/* The oldest hashed or listed one that takes the message, or NULL. */
+static struct rnic_match_recv *search_hashed(const struct rnic_match *m,
+					     uint32_t src, uint64_t tag)
 {
 	struct rnic_match_recv *best = NULL;
 	uint32_t busy;
@@ -494,6 +481,30 @@ struct rnic_match_recv *rnic_match_search_recv(const struct rnic_match *m,
 	if (m->listed.next != &m->listed)
 		best = search_list(m, src, tag, best);
 	return best;
+}
+
+/* Likewise of the fresh ones. */
+static struct rnic_match_recv *search_fresh(const struct rnic_match *m,
+					    uint32_t src, uint64_t tag)
+{
+	const struct rnic_match_link *l = m->fresh;
+
+	for (size_t i = 0; i < m->nfresh; i++, l = l->next)
+		if (rnic_match_takes(rnic_match_recv_of(l), src, tag))
+			return rnic_match_recv_of(l);
+	return NULL;
+}
+
+struct rnic_match_recv *rnic_match_search_recv(struct rnic_match *m,
+					       uint32_t src, uint64_t tag)
+{
+	struct rnic_match_recv *r;
+
+	if (m->nfresh > FRESH_SCAN)
+		rnic_match_index(m);
+	/* all of them are older than the fresh ones */
+	r = search_hashed(m, src, tag);
+	return r ? r : search_fresh(m, src, tag);
 }
 
 /* ---- messages ---- */
@@ -531,7 +542,8 @@ static struct rnic_match_msg *search_msgs(const struct rnic_match *m,
 	struct rnic_match_link *l;
 
 	for (l = m->msgs.next; l != &m->msgs; l = l->next)
-		if (recv_takes(r, msg_of_link(l)->src, msg_of_link(l)->tag))
+		if (rnic_match_takes(r, msg_of_link(l)->src,
+				     msg_of_link(l)->tag))
 			return msg_of_link(l);
 	return NULL;
 }
@@ -578,7 +590,8 @@ static void tables_fill(struct rnic_match *m)
 	size_t cls;
 
 	for (l = m->recvs.next; l != &m->recvs; l = l->next)
-		recv_add(m, recv_of_link(l));
+		if (rnic_match_recv_of(l)->cls != RNIC_MATCH_FRESH)
+			recv_add(m, rnic_match_recv_of(l));
 	for (cls = 0; cls < RNIC_MATCH_CLASSES; cls++)
 		if (m->cls[cls].used)
 			class_fill(m, cls);
@@ -591,9 +604,9 @@ static size_t name_all(struct rnic_match *m, uint32_t old_src, uint32_t new_src)
 	size_t n = 0;
 
 	for (l = m->recvs.next; l != &m->recvs; l = l->next) {
-		if (recv_of_link(l)->src != old_src)
+		if (rnic_match_recv_of(l)->src != old_src)
 			continue;
-		recv_of_link(l)->src = new_src;
+		rnic_match_recv_of(l)->src = new_src;
 		n++;
 	}
 	for (l = m->msgs.next; l != &m->msgs; l = l->next) {

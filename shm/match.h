@@ -13,6 +13,10 @@
  * classes stand in one list. A class without receives that was not asked
  * for in a long time gives its place to a new one.
  *
+ * The youngest receives are fresh: they stand in no hash yet. Most programs
+ * get their messages in the order in which they posted, or post a few; then
+ * none ever does. Each receive is hashed once at most.
+ *
  * Private to one process. No locking inside: all calls for one
  * struct rnic_match are made under one lock, that of its endpoint. The
  * objects belong to the caller, who embeds the structs below and keeps them
@@ -21,13 +25,18 @@
 #ifndef RNIC_MATCH_H
 #define RNIC_MATCH_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/compiler.h"
+
 enum {
-	RNIC_MATCH_CLASSES = 8, /* classes with a hash */
-	RNIC_MATCH_LISTED = 8,	/* cls of receives in the list */
+	RNIC_MATCH_CLASSES = 8,	    /* classes with a hash */
+	RNIC_MATCH_LISTED = 8,	    /* cls of receives in the list */
+	RNIC_MATCH_FRESH = 9,	    /* cls of receives in no hash yet */
+	RNIC_MATCH_FRESH_MAX = 128, /* so many, then they are hashed */
 };
 
 #define RNIC_SRC_ANY UINT32_MAX /* receive takes every source */
@@ -55,7 +64,7 @@ struct rnic_match_recv {
 	uint64_t seq;		      /* age: lower is older */
 	uint64_t ignore;	      /* tag bits that do not count */
 	uint32_t src;		      /* source wanted or RNIC_SRC_ANY */
-	uint8_t cls;		      /* class, or RNIC_MATCH_LISTED */
+	uint8_t cls;		      /* class, or LISTED, or FRESH */
 	bool posted;		      /* between post and unpost */
 	struct rnic_match_link order; /* all receives, as posted */
 };
@@ -91,6 +100,8 @@ struct rnic_match_class {
 struct rnic_match {
 	size_t nrecv;		       /* receives posted */
 	size_t nmsg;		       /* messages queued */
+	size_t nfresh;		       /* receives in no hash */
+	struct rnic_match_link *fresh; /* the oldest of them, if any */
 	uint32_t busy;		       /* bit per class that has receives */
 	uint32_t last;		       /* class found last, tried first */
 	struct rnic_match_node listed; /* head: receives of no class */
@@ -114,28 +125,90 @@ int rnic_match_init(struct rnic_match *m);
  */
 void rnic_match_fini(struct rnic_match *m);
 
+/* The receive around its place in the order of posting. */
+static inline struct rnic_match_recv *
+rnic_match_recv_of(const struct rnic_match_link *l)
+{
+	size_t off = offsetof(struct rnic_match_recv, order);
+
+	return (struct rnic_match_recv *)((uintptr_t)l - off);
+}
+
+/* True if @r takes a message from @src with @tag. */
+static inline bool rnic_match_takes(const struct rnic_match_recv *r,
+				    uint32_t src, uint64_t tag)
+{
+	return !((r->tag ^ tag) & ~r->ignore) &&
+	       (r->src == RNIC_SRC_ANY || r->src == src);
+}
+
+/* Hashes all fresh receives. */
+void rnic_match_index(struct rnic_match *m);
+
+/* Takes @r, which is not fresh, out of its hash. */
+void rnic_match_unindex(struct rnic_match *m, struct rnic_match_recv *r);
+
 /*
  * Posts @r, whose src, tag and ignore are set; it is the youngest. It must
  * not be posted. Never fails: without memory a table just stays small.
  * Partner: rnic_match_unpost().
  */
-void rnic_match_post(struct rnic_match *m, struct rnic_match_recv *r);
+static inline void rnic_match_post(struct rnic_match *m,
+				   struct rnic_match_recv *r)
+{
+	struct rnic_match_link *l = &r->order;
+
+	r->seq = m->seq++;
+	r->posted = true;
+	r->cls = RNIC_MATCH_FRESH;
+	l->next = &m->recvs;
+	l->prev = m->recvs.prev;
+	m->recvs.prev->next = l;
+	m->recvs.prev = l;
+	m->nrecv++;
+	if (!m->nfresh++)
+		m->fresh = l;
+	else if (m->nfresh == RNIC_MATCH_FRESH_MAX)
+		rnic_match_index(m);
+}
 
 /* Takes posted receive @r out. */
-void rnic_match_unpost(struct rnic_match *m, struct rnic_match_recv *r);
+static inline void rnic_match_unpost(struct rnic_match *m,
+				     struct rnic_match_recv *r)
+{
+	assert(r->posted);
+	r->posted = false;
+	m->nrecv--;
+	r->order.prev->next = r->order.next;
+	r->order.next->prev = r->order.prev;
+	if (RNIC_UNLIKELY(r->cls != RNIC_MATCH_FRESH)) {
+		rnic_match_unindex(m, r);
+		return;
+	}
+	m->nfresh--;
+	if (m->fresh == &r->order)
+		m->fresh = r->order.next;
+}
 
 /* The part of rnic_match_find_recv() that searches. */
-struct rnic_match_recv *rnic_match_search_recv(const struct rnic_match *m,
+struct rnic_match_recv *rnic_match_search_recv(struct rnic_match *m,
 					       uint32_t src, uint64_t tag);
 
 /*
  * The oldest posted receive that takes a message from @src with @tag, or
- * NULL. It stays posted.
+ * NULL. It stays posted. The oldest of all is tried first.
  */
 static inline struct rnic_match_recv *
 rnic_match_find_recv(struct rnic_match *m, uint32_t src, uint64_t tag)
 {
-	return m->nrecv ? rnic_match_search_recv(m, src, tag) : NULL;
+	struct rnic_match_recv *r;
+
+	if (!m->nrecv)
+		return NULL;
+	r = rnic_match_recv_of(m->recvs.next);
+	if (RNIC_LIKELY(rnic_match_takes(r, src, tag)))
+		return r;
+	return m->nrecv > 1 ? rnic_match_search_recv(m, src, tag) : NULL;
 }
 
 /*

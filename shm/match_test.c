@@ -262,6 +262,129 @@ static void lists_go_by_age(void **state)
 	rnic_match_fini(&m);
 }
 
+/* ---- fresh receives ---- */
+
+static size_t count_fresh(const struct rnic_match_recv *r, size_t n)
+{
+	size_t fresh = 0;
+
+	for (size_t i = 0; i < n; i++)
+		fresh += r[i].cls == RNIC_MATCH_FRESH;
+	return fresh;
+}
+
+/* Messages in the order of posting: no receive is ever hashed. */
+static void in_order_nothing_is_hashed(void **state)
+{
+	enum { N = RNIC_MATCH_FRESH_MAX - 1 };
+	struct rnic_match m;
+	struct rnic_match_recv r[N];
+
+	(void)state;
+	setup(&m);
+	for (size_t i = 0; i < N; i++)
+		post(&m, &r[i], 1, i, 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(count_fresh(r, N), N);
+		assert_ptr_equal(rnic_match_find_recv(&m, 1, i), &r[i]);
+		rnic_match_unpost(&m, &r[i]);
+	}
+	assert_null(rnic_match_find_recv(&m, 1, 0));
+	assert_int_equal(m.nfresh, 0);
+	rnic_match_fini(&m);
+}
+
+static void too_many_fresh_are_hashed(void **state)
+{
+	enum { N = RNIC_MATCH_FRESH_MAX + 1 };
+	struct rnic_match m;
+	struct rnic_match_recv r[N];
+
+	(void)state;
+	setup(&m);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(count_fresh(r, i), i);
+		post(&m, &r[i], 1, i, 0);
+		if (i + 2 == N)
+			break;
+	}
+	assert_int_equal(count_fresh(r, N - 1), 0);
+	post(&m, &r[N - 1], 1, 0, 0);
+	assert_int_equal(count_fresh(r, N), 1);
+	/* hashed and fresh ones of one key: by age */
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 0), &r[0]);
+	rnic_match_unpost(&m, &r[0]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 0), &r[N - 1]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, N - 2), &r[N - 2]);
+	rnic_match_fini(&m);
+}
+
+/* Few fresh ones are found in any order, and stay fresh; more do not. */
+static void few_fresh_are_looked_at(void **state)
+{
+	enum { SOME = 8, N = SOME + 1 };
+	struct rnic_match m;
+	struct rnic_match_recv r[N];
+
+	(void)state;
+	setup(&m);
+	for (size_t i = 0; i < SOME; i++)
+		post(&m, &r[i], 1, i, 0);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, SOME - 1), &r[SOME - 1]);
+	assert_null(rnic_match_find_recv(&m, 2, SOME - 1));
+	assert_int_equal(count_fresh(r, SOME), SOME);
+	post(&m, &r[SOME], RNIC_SRC_ANY, 3, 0);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 3), &r[3]);
+	assert_int_equal(count_fresh(r, N), 0);
+	assert_ptr_equal(rnic_match_find_recv(&m, 2, 3), &r[SOME]);
+	rnic_match_fini(&m);
+}
+
+/* Out of the middle, the front and the end, beside hashed ones. */
+static void fresh_ones_leave_in_any_order(void **state)
+{
+	static const size_t order[] = { 4, 2, 5, 3, 0, 1 };
+	struct rnic_match m;
+	struct rnic_match_recv r[6];
+
+	(void)state;
+	setup(&m);
+	for (size_t i = 0; i < 6; i++) {
+		post(&m, &r[i], 1, 7, 0);
+		if (i == 1)
+			rnic_match_index(&m);
+	}
+	assert_int_equal(m.nfresh, 4);
+	for (size_t i = 0; i < 6; i++) {
+		rnic_match_unpost(&m, &r[order[i]]);
+		assert_int_equal(m.nfresh, i < 4 ? 3 - i : 0);
+		assert_ptr_equal(rnic_match_find_recv(&m, 1, 7),
+				 i == 5 ? NULL : &r[i == 4 ? 1 : 0]);
+	}
+	post(&m, &r[0], 1, 7, 0);
+	assert_int_equal(m.nfresh, 1);
+	assert_ptr_equal(rnic_match_find_recv(&m, 1, 7), &r[0]);
+	rnic_match_fini(&m);
+}
+
+static void rename_reaches_fresh_ones(void **state)
+{
+	struct rnic_match m;
+	struct rnic_match_recv r[2];
+
+	(void)state;
+	setup(&m);
+	post(&m, &r[0], 1, 7, 0);
+	rnic_match_index(&m);
+	post(&m, &r[1], 1, 8, 0);
+	rnic_match_rename(&m, 1, 2);
+	assert_ptr_equal(rnic_match_find_recv(&m, 2, 7), &r[0]);
+	assert_ptr_equal(rnic_match_find_recv(&m, 2, 8), &r[1]);
+	assert_null(rnic_match_find_recv(&m, 1, 8));
+	assert_int_equal(count_fresh(r, 2), 1);
+	rnic_match_fini(&m);
+}
+
 /* ---- classes ---- */
 
 static size_t count_listed(const struct rnic_match_recv *r, size_t n)
@@ -287,6 +410,7 @@ static void receives_beyond_the_classes_are_listed(void **state)
 	for (i = 0; i < N; i++)
 		post(&m, &r[i], i % 2 ? RNIC_SRC_ANY : 1, 0,
 		     UINT64_C(1) << i / 2);
+	rnic_match_index(&m);
 	assert_int_equal(count_listed(r, N), N - RNIC_MATCH_CLASSES);
 	for (i = 0; i < N; i++)
 		assert_ptr_equal(rnic_match_find_msg(&m, r[i].src, r[i].tag,
@@ -334,14 +458,17 @@ static void an_idle_class_gives_its_place(void **state)
 	queue(&m, &msg[0], 1, 0);
 	queue(&m, &msg[1], 1, 5);
 	post(&m, &busy, 1, 100, 0);
+	rnic_match_index(&m);
 	for (i = 1; i < RNIC_MATCH_CLASSES; i++)
 		assert_ptr_equal(rnic_match_find_msg(&m, 1, 0, i << 8),
 				 &msg[0]);
 	post(&m, &fresh, 1, 5, 2);
+	rnic_match_index(&m);
 	assert_int_equal(fresh.cls, RNIC_MATCH_LISTED);
 	rnic_match_unpost(&m, &fresh);
 	wear(&m, 1 << 8);
 	post(&m, &fresh, 1, 5, 2);
+	rnic_match_index(&m);
 	assert_int_not_equal(fresh.cls, RNIC_MATCH_LISTED);
 	assert_int_not_equal(fresh.cls, busy.cls);
 	assert_true(has_class(&m, 1 << 8));  /* in use */
@@ -398,6 +525,7 @@ static void rename_reaches_listed_receives(void **state)
 	setup(&m);
 	for (i = 0; i < N; i++)
 		post(&m, &r[i], 4, 0, i);
+	rnic_match_index(&m);
 	assert_int_equal(count_listed(r, N), 2);
 	rnic_match_rename(&m, 4, 5);
 	for (i = 0; i < N; i++) {
@@ -791,6 +919,7 @@ static void churn_does_not_grow_tables(void **state)
 		if (msg[i % 4].queued)
 			rnic_match_dequeue(&m, &msg[i % 4]);
 		post(&m, &r[i % 4], 1, i, 0);
+		rnic_match_index(&m);
 		queue(&m, &msg[i % 4], 2, i);
 	}
 	assert_int_equal(m.cls[0].recv.shift, shift);
@@ -865,6 +994,11 @@ int main(void)
 		cmocka_unit_test(the_oldest_message_wins_in_every_class),
 		cmocka_unit_test(equal_receives_leave_from_anywhere),
 		cmocka_unit_test(lists_go_by_age),
+		cmocka_unit_test(in_order_nothing_is_hashed),
+		cmocka_unit_test(too_many_fresh_are_hashed),
+		cmocka_unit_test(few_fresh_are_looked_at),
+		cmocka_unit_test(fresh_ones_leave_in_any_order),
+		cmocka_unit_test(rename_reaches_fresh_ones),
 		cmocka_unit_test(receives_beyond_the_classes_are_listed),
 		cmocka_unit_test(an_idle_class_gives_its_place),
 		cmocka_unit_test(rename_merges_by_age),
