@@ -552,6 +552,7 @@ static void fill(struct shrimp_ep *ep, struct shrimp_domain *d,
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi = MIN_MULTI;
 	ep->spin = d->set->spin;
+	ep->src_id = RNIC_SRC_ANY;
 	ep->cq_max = d->set->cq_max;
 	ep->epfd = ep->service_fd = -1;
 	rnic_spin_init(&ep->lock);

@@ -33,6 +33,7 @@ struct shrimp_tx_peer;
 enum {
 	SHRIMP_IOV_MAX = 16,	   /* iov entries of a message */
 	SHRIMP_CNTRS_MAX = 6,	   /* one per kind of event */
+	SHRIMP_BURST = 2,	   /* sends without a poll: more will follow */
 	SHRIMP_QUEUE_MAX = 100000, /* queued sends before -FI_EAGAIN */
 };
 
@@ -60,6 +61,7 @@ struct shrimp_ep {
 	struct shrimp_slab ops;	      /* struct shrimp_op */
 	struct shrimp_names op_names; /* ops that a peer answers */
 	size_t queued;		      /* sends that wait for lane room */
+	uint32_t burst;		      /* sends since the last poll */
 	size_t cq_max;		      /* FI_SHRIMP_CQ_MAX */
 
 	/* receiving: written in rx.c */
@@ -81,6 +83,9 @@ struct shrimp_ep {
 	size_t min_multi;	       /* FI_OPT_MIN_MULTI_RECV */
 	size_t unexpected;	       /* bytes held for unmatched messages */
 	size_t self_bytes;	       /* cost of unmatched sends to itself */
+	fi_addr_t src;		       /* named by the last receive */
+	uint32_t src_gen;	       /* AV generation then */
+	uint32_t src_id;	       /* its peer id, watched; or ANY */
 	struct rnic_proc **watch;      /* by peer id: named as a source */
 	size_t nwatch;		       /* entries of watch */
 	bool over_budget;	       /* raised in the lanes */

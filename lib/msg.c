@@ -88,7 +88,7 @@ ssize_t shrimp_inject_any(struct fid_ep *fid, const struct shrimp_send_args *a)
 	return ret;
 }
 
-ssize_t shrimp_recv(struct fid_ep *fid, const struct shrimp_recv_req *q)
+ssize_t shrimp_recv_any(struct fid_ep *fid, const struct shrimp_recv_req *q)
 {
 	struct shrimp_ep *ep = shrimp_ep_of(fid);
 	ssize_t ret;

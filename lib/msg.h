@@ -68,13 +68,13 @@ RNIC_HOT ssize_t shrimp_send(struct fid_ep *fid,
 	struct shrimp_send_args copy;
 	bool done = false;
 
-	if (a->niov != 1 || a->flags & ~SHRIMP_PLAIN_FLAGS) {
+	if (a->niov != 1 || !a->iov || a->flags & ~SHRIMP_PLAIN_FLAGS) {
 		copy = *a;
 		return shrimp_send_any(fid, &copy);
 	}
 	shrimp_ep_lock(ep);
 	if (ep->ready && !shrimp_tx_full(ep))
-		done = shrimp_tx_inline(ep, a, shrimp_desc_flags(a));
+		done = shrimp_tx_quick(ep, a, shrimp_desc_flags(a));
 	if (done)
 		shrimp_tx_sent(ep, a);
 	shrimp_ep_unlock(ep);
@@ -93,7 +93,7 @@ RNIC_HOT ssize_t shrimp_inject(struct fid_ep *fid,
 	bool done;
 
 	shrimp_ep_lock(ep);
-	done = ep->ready && shrimp_tx_inline(ep, a, shrimp_desc_flags(a));
+	done = ep->ready && shrimp_tx_quick(ep, a, shrimp_desc_flags(a));
 	if (RNIC_UNLIKELY(ep->tx_cntr) && done)
 		shrimp_cntr_add(ep->tx_cntr, 1);
 	shrimp_ep_unlock(ep);
@@ -103,10 +103,33 @@ RNIC_HOT ssize_t shrimp_inject(struct fid_ep *fid,
 	return shrimp_inject_any(fid, &copy);
 }
 
+/* shrimp_recv() the long way. */
+ssize_t shrimp_recv_any(struct fid_ep *ep, const struct shrimp_recv_req *q);
+
+/* Flags that make no difference to a receive of one buffer. */
+#define SHRIMP_PLAIN_RECV (FI_COMPLETION | FI_MORE)
+
 /*
  * A receive in any form. Takes the endpoint's lock. Returns 0, -FI_EINVAL,
  * -FI_EOPBADSTATE, -FI_ENOMEM, -FI_ENOMSG (FI_CLAIM of nothing).
  */
-ssize_t shrimp_recv(struct fid_ep *ep, const struct shrimp_recv_req *q);
+RNIC_HOT ssize_t shrimp_recv(struct fid_ep *fid,
+			     const struct shrimp_recv_req *q)
+{
+	struct shrimp_ep *ep = shrimp_ep_of(fid);
+	struct shrimp_recv_req copy;
+	bool done = false;
+
+	if (q->niov == 1 && q->iov && q->iov->iov_len < SIZE_MAX &&
+	    !(q->flags & ~SHRIMP_PLAIN_RECV)) {
+		shrimp_ep_lock(ep);
+		done = ep->ready && shrimp_rx_post_quick(ep, q);
+		shrimp_ep_unlock(ep);
+	}
+	if (RNIC_LIKELY(done))
+		return 0;
+	copy = *q;
+	return shrimp_recv_any(fid, &copy);
+}
 
 #endif /* SHRIMP_MSG_H */

@@ -166,6 +166,7 @@ void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 	bool yield = false;
 
 	shrimp_ep_lock(ep);
+	ep->burst = 0;
 	if (RNIC_LIKELY(plain(ep) && shrimp_rx_quick(ep, sink)))
 		ep->polls++;
 	else

@@ -28,6 +28,7 @@
 #include "shm/copy.h"
 #include "shm/lane.h"
 #include "shm/match.h"
+#include "shm/proc.h"
 #include "shm/remote.h"
 
 /* A posted receive. */
@@ -158,7 +159,7 @@ size_t shrimp_rx_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
 
 /*
  * The short way through hot lanes that are few: takes messages that lie in
- * their descriptor and find a plain receive. Counts empty polls. False: there
+ * the lane and find a plain receive. Counts empty polls. False: there
  * is something that shrimp_rx_progress() has to do.
  */
 bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
@@ -274,6 +275,61 @@ static inline struct rnic_match *shrimp_rx_match(struct shrimp_ep *ep,
 						 bool tagged)
 {
 	return tagged ? &ep->tagged : &ep->msg;
+}
+
+/* True if a receive with @flags is to be reported. */
+static inline bool shrimp_rx_wants_entry(const struct shrimp_ep *ep,
+					 uint64_t flags)
+{
+	return !ep->rx_selective || flags & FI_COMPLETION;
+}
+
+/* The peer id of @src if nothing has to be looked up for it. */
+RNIC_HOT bool shrimp_rx_source(const struct shrimp_ep *ep, fi_addr_t src,
+			       uint32_t *id)
+{
+	*id = RNIC_SRC_ANY;
+	if (!ep->directed || src == FI_ADDR_UNSPEC)
+		return true;
+	*id = ep->src_id;
+	/* relaxed: an address that changes meanwhile means old or new */
+	return src == ep->src && *id != RNIC_SRC_ANY &&
+	       rnic_load32_relaxed(&ep->av->gen) == ep->src_gen &&
+	       !rnic_proc_dead(ep->watch[*id]);
+}
+
+/*
+ * The common case of shrimp_rx_recv(), short: one buffer, nothing has come
+ * that is not matched, the source is that of the last receive or any. False:
+ * nothing happened.
+ */
+RNIC_HOT bool shrimp_rx_post_quick(struct shrimp_ep *ep,
+				   const struct shrimp_recv_req *q)
+{
+	struct rnic_match *m = shrimp_rx_match(ep, q->tagged);
+	struct shrimp_recv *r;
+	uint32_t src;
+
+	if (RNIC_UNLIKELY(m->nmsg || !shrimp_rx_source(ep, q->src, &src)))
+		return false;
+	r = shrimp_slab_get(&ep->recvs);
+	if (RNIC_UNLIKELY(!r))
+		return false;
+	r->m.src = src;
+	r->m.tag = q->tag;
+	r->m.ignore = q->ignore;
+	r->context = q->context;
+	r->iov = &r->one;
+	r->niov = 1;
+	r->one.iov_base = q->iov->iov_base;
+	r->one.iov_len = r->len = q->iov->iov_len;
+	r->quiet = !shrimp_rx_wants_entry(ep, q->flags);
+	r->tagged = q->tagged;
+	r->multi = r->released = false;
+	r->filling = 0;
+	r->used = 0;
+	rnic_match_post(m, &r->m);
+	return true;
 }
 
 /* A receive without error is reported. */

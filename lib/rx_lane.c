@@ -190,8 +190,8 @@ RNIC_HOT struct shrimp_arrival arrival(const struct rnic_desc *d, uint64_t head,
 	};
 }
 
-RNIC_HOT enum step step_inline(struct shrimp_rx_lane *l,
-			       const struct rnic_desc *d, uint64_t head)
+static enum step step_inline(struct shrimp_rx_lane *l,
+			     const struct rnic_desc *d, uint64_t head)
 {
 	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
 
@@ -199,8 +199,7 @@ RNIC_HOT enum step step_inline(struct shrimp_rx_lane *l,
 	a.len = rnic_desc_len_of(head);
 	if (a.len > RNIC_INLINE_MAX)
 		return STEP_BROKEN;
-	return shrimp_rx_simple(l, &a) ? STEP_TAKEN
-				       : step_of(shrimp_rx_whole(l, &a));
+	return step_of(shrimp_rx_whole(l, &a));
 }
 
 static enum step step_ring(struct shrimp_rx_lane *l, const struct rnic_desc *d,
@@ -313,11 +312,12 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
 }
 
-/* Any kind but INLINE. */
 static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 			   uint64_t head)
 {
 	switch (rnic_desc_kind_of(head)) {
+	case RNIC_DESC_INLINE:
+		return step_inline(l, d, head);
 	case RNIC_DESC_RING:
 		return step_ring(l, d, head);
 	case RNIC_DESC_CHUNK:
@@ -350,7 +350,7 @@ static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 }
 
 /* Takes what is there, up to DRAIN_MAX. Returns how many. */
-static inline size_t drain(struct shrimp_rx_lane *l)
+static size_t drain(struct shrimp_rx_lane *l)
 {
 	size_t n = 0;
 
@@ -361,9 +361,7 @@ static inline size_t drain(struct shrimp_rx_lane *l)
 
 		if (!d)
 			break;
-		s = rnic_desc_kind_of(head) == RNIC_DESC_INLINE
-			    ? step_inline(l, d, head)
-			    : take_step(l, d, head);
+		s = take_step(l, d, head);
 		if (s == STEP_LATER)
 			break;
 		if (s == STEP_BROKEN) {
@@ -396,20 +394,50 @@ static size_t poll_lane(struct shrimp_rx_lane *l)
 	return n;
 }
 
-/* Takes @d if it is one for the short way. */
-RNIC_HOT bool quick_take(struct shrimp_rx_lane *l, const struct rnic_desc *d,
-			 uint64_t head)
+/* Takes the message in @d if it is one for the short way. */
+RNIC_HOT bool quick_inline(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			   uint64_t head)
 {
 	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
 
 	a.p = d->payload;
 	a.len = rnic_desc_len_of(head);
-	if (RNIC_UNLIKELY(rnic_desc_kind_of(head) != RNIC_DESC_INLINE ||
-			  a.len > RNIC_INLINE_MAX || l->broken) ||
-	    !shrimp_rx_simple(l, &a))
+	return a.len <= RNIC_INLINE_MAX && shrimp_rx_simple(l, &a);
+}
+
+/* The same of one in the byte ring that nobody waits for. */
+RNIC_HOT bool quick_ring(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			 uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_RING);
+	uint32_t bytes = l->rx.bytes;
+
+	a.len = rnic_desc_len_of(head);
+	if (a.len > RNIC_RING_MSG_MAX ||
+	    a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
 		return false;
-	rnic_lane_take(&l->rx);
-	return true;
+	a.p = rnic_lane_take_bytes(&l->rx, (uint32_t)a.len);
+	if (RNIC_LIKELY(shrimp_rx_simple(l, &a)))
+		return true;
+	l->rx.bytes = bytes;
+	return false;
+}
+
+RNIC_HOT bool quick_take(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			 uint64_t head)
+{
+	unsigned int kind = rnic_desc_kind_of(head);
+	bool done = false;
+
+	if (RNIC_UNLIKELY(l->broken))
+		return false;
+	if (kind == RNIC_DESC_INLINE)
+		done = quick_inline(l, d, head);
+	else if (kind == RNIC_DESC_RING)
+		done = quick_ring(l, d, head);
+	if (RNIC_LIKELY(done))
+		rnic_lane_take(&l->rx);
+	return done;
 }
 
 /* False: the lane has something for the long way, or there is no more room. */

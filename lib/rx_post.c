@@ -34,11 +34,6 @@ static int source_id(struct shrimp_ep *ep, fi_addr_t src, uint32_t *id)
 	return 0;
 }
 
-static bool wants_entry(const struct shrimp_ep *ep, uint64_t flags)
-{
-	return !ep->rx_selective || flags & FI_COMPLETION;
-}
-
 /* None, or several buffers. 0 or -FI_ENOMEM. */
 static int copy_iov(struct shrimp_recv *r, const struct shrimp_recv_req *q)
 {
@@ -74,7 +69,7 @@ static struct shrimp_recv *recv_new(struct shrimp_ep *ep,
 		return NULL;
 	}
 	r->context = q->context;
-	r->quiet = !wants_entry(ep, q->flags);
+	r->quiet = !shrimp_rx_wants_entry(ep, q->flags);
 	r->tagged = q->tagged;
 	r->multi = q->flags & FI_MULTI_RECV;
 	r->released = false;
@@ -208,6 +203,15 @@ static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
 		shrimp_recv_free(ep, r);
 }
 
+/* Receives from the same source go the short way from now on. */
+static void remember(struct shrimp_ep *ep, fi_addr_t src, uint32_t gen,
+		     uint32_t id)
+{
+	ep->src = src;
+	ep->src_gen = gen;
+	ep->src_id = id < ep->nwatch && ep->watch[id] ? id : RNIC_SRC_ANY;
+}
+
 static void post(struct shrimp_ep *ep, struct shrimp_recv *r)
 {
 	if (r->multi) {
@@ -247,7 +251,7 @@ static void peek_result(struct shrimp_ep *ep, const struct shrimp_recv_req *q,
 		shrimp_cq_write_err(ep->rx_cq, &e);
 		return;
 	}
-	if (!wants_entry(ep, q->flags))
+	if (!shrimp_rx_wants_entry(ep, q->flags))
 		return;
 	e.c.len = u->total;
 	e.c.tag = u->m.tag;
@@ -326,8 +330,9 @@ static ssize_t claim(struct shrimp_ep *ep, const struct shrimp_recv_req *q)
 
 ssize_t shrimp_rx_recv(struct shrimp_ep *ep, const struct shrimp_recv_req *q)
 {
+	/* relaxed: an address that changes meanwhile means old or new */
+	uint32_t src, gen = rnic_load32_relaxed(&ep->av->gen);
 	struct shrimp_recv *r;
-	uint32_t src;
 	int ret;
 
 	if (q->tagged && q->flags & FI_PEEK)
@@ -342,6 +347,8 @@ ssize_t shrimp_rx_recv(struct shrimp_ep *ep, const struct shrimp_recv_req *q)
 		return -FI_ENOMEM;
 	r->m.src = src;
 	post(ep, r);
+	if (src != RNIC_SRC_ANY)
+		remember(ep, q->src, gen, src);
 	return 0;
 }
 

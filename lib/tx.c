@@ -9,6 +9,7 @@
  */
 #include "lib/tx.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -258,6 +259,7 @@ uint32_t shrimp_tx_chunk(struct shrimp_tx_peer *tp, bool large)
 void shrimp_tx_note(struct shrimp_tx_peer *tp, uint32_t seq, uint32_t chunk,
 		    struct shrimp_op *op)
 {
+	assert(tp->retired == tp->lane.taken);
 	tp->inflight[seq % RNIC_LANE_LINES] =
 		(struct shrimp_inflight){ .chunk = chunk, .op = op };
 	tp->inflight_bits |= UINT64_C(1) << seq % RNIC_LANE_LINES;
@@ -565,8 +567,7 @@ static int try_ring(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 		if (!o)
 			return -FI_ENOMEM;
 	}
-	to = rnic_lane_bytes(&tp->lane, (uint32_t)s->len);
-	shrimp_tx_retire(tp);
+	to = shrimp_tx_bytes(tp, s->len);
 	if (to)
 		return publish_ring(tp, s, o, to);
 	if (o != op)
@@ -638,7 +639,7 @@ static ssize_t send_to(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
 	int ret = -FI_EAGAIN;
 
-	/* relaxed: see shrimp_tx_inline() */
+	/* relaxed: see shrimp_tx_ready() */
 	if (tp->state == SHRIMP_TX_LIVE &&
 	    rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
 		shrimp_tx_fail(tp, FI_ECONNRESET);

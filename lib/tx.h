@@ -199,7 +199,11 @@ void shrimp_tx_activate(struct shrimp_tx_peer *tp);
 /* Takes note of credits: frees chunks, ends ops that were consumed. */
 void shrimp_tx_retire(struct shrimp_tx_peer *tp);
 
-/* Notes that line @seq holds @chunk and belongs to @op (or NULL). */
+/*
+ * Notes that line @seq holds @chunk and belongs to @op (or NULL). Whoever
+ * looked at the credits has called shrimp_tx_retire(): places of the ring that
+ * were passed over would be taken for this one.
+ */
 void shrimp_tx_note(struct shrimp_tx_peer *tp, uint32_t seq, uint32_t chunk,
 		    struct shrimp_op *op);
 
@@ -244,34 +248,81 @@ static inline bool shrimp_tx_full(const struct shrimp_ep *ep)
 }
 
 /*
- * The shortest path: one buffer of at most RNIC_INLINE_MAX bytes to a peer
- * with nothing queued, its completion left to the caller. @flags: of the
- * descriptor. False: nothing happened, take the long way.
+ * The lane to @dest if a whole message may be written into it now: LIVE, with
+ * room, nothing queued before it. NULL: take the long way.
  */
-RNIC_HOT bool shrimp_tx_inline(struct shrimp_ep *ep,
-			       const struct shrimp_send_args *a, uint8_t flags)
+RNIC_HOT struct shrimp_tx_peer *shrimp_tx_ready(struct shrimp_ep *ep,
+						fi_addr_t dest)
 {
-	size_t len = a->iov->iov_len;
 	struct shrimp_tx_peer *tp;
-	struct rnic_desc *d;
 
-	if (RNIC_UNLIKELY(a->dest >= ep->ntx || len > RNIC_INLINE_MAX))
-		return false;
-	tp = ep->tx[a->dest];
+	if (RNIC_UNLIKELY(dest >= ep->ntx))
+		return NULL;
+	tp = ep->tx[dest];
 	/* rx_closed is relaxed: seen late, the message is lost in a closed
 	 * endpoint, as it would be had it come a moment earlier */
 	if (RNIC_UNLIKELY(!tp || !tp->fast || !rnic_lane_room(&tp->lane) ||
 			  rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed)))
+		return NULL;
+	return tp;
+}
+
+/*
+ * Room for @len bytes, at most RNIC_RING_MSG_MAX, in the byte ring of @tp; NULL
+ * if there is none now.
+ */
+RNIC_HOT uint8_t *shrimp_tx_bytes(struct shrimp_tx_peer *tp, size_t len)
+{
+	uint8_t *to = rnic_lane_bytes(&tp->lane, (uint32_t)len);
+
+	/* it may have looked at the credits: see shrimp_tx_note() */
+	if (RNIC_UNLIKELY(tp->retired != tp->lane.taken))
+		shrimp_tx_retire(tp);
+	return to;
+}
+
+/*
+ * The shortest path: one buffer, in the descriptor or in the byte ring; the
+ * completion is left to the caller. @flags: of the descriptor. False: nothing
+ * happened, take the long way.
+ */
+RNIC_HOT bool shrimp_tx_quick(struct shrimp_ep *ep,
+			      const struct shrimp_send_args *a, uint8_t flags)
+{
+	enum rnic_desc_kind kind = RNIC_DESC_INLINE;
+	enum fi_shrimp_path path = FI_SHRIMP_PATH_INLINE;
+	size_t len = a->iov->iov_len;
+	struct shrimp_tx_peer *tp = shrimp_tx_ready(ep, a->dest);
+	struct rnic_desc *d;
+	uint8_t *to;
+
+	if (RNIC_UNLIKELY(!tp))
 		return false;
 	d = rnic_lane_slot(&tp->lane);
+	if (len <= RNIC_INLINE_MAX) {
+		rnic_copy_inline(d->payload, a->iov->iov_base, len);
+	} else {
+		/* relaxed: a hint, see the table of words */
+		if (len > RNIC_RING_MSG_MAX ||
+		    rnic_load32_relaxed(&tp->lane.sh->flag.over_budget))
+			return false;
+		to = shrimp_tx_bytes(tp, len);
+		if (!to)
+			return false;
+		rnic_copy(to, a->iov->iov_base, len);
+		d->ext.total = len;
+		d->ext.op = 0;
+		kind = RNIC_DESC_RING;
+		path = FI_SHRIMP_PATH_RING;
+	}
 	/* relaxed: published by L1 */
 	rnic_store64_relaxed(&d->tag, a->tag);
 	rnic_store64_relaxed(&d->data, a->data);
-	rnic_copy_inline(d->payload, a->iov->iov_base, len);
-	if (RNIC_UNLIKELY(rnic_lane_publish(&tp->lane, d, RNIC_DESC_INLINE,
-					    flags, len)))
+	if (RNIC_UNLIKELY(rnic_lane_publish(&tp->lane, d, kind, flags, len)))
 		shrimp_tx_ring(tp);
-	shrimp_ep_count_tx(ep, FI_SHRIMP_PATH_INLINE, len);
+	shrimp_ep_count_tx(ep, path, len);
+	if (++ep->burst > SHRIMP_BURST)
+		rnic_prefetch_write(rnic_lane_ahead(&tp->lane));
 	return true;
 }
 

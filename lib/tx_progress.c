@@ -81,7 +81,7 @@ static uint8_t *stream_room(struct shrimp_tx_peer *tp, size_t *len,
 		return NULL;
 	if (*len > RNIC_RING_MSG_MAX)
 		*len = RNIC_RING_MSG_MAX;
-	return rnic_lane_bytes(&tp->lane, (uint32_t)*len);
+	return shrimp_tx_bytes(tp, *len);
 }
 
 /* Publishes the next piece of the stream @op. False: no room now. */

@@ -31,6 +31,7 @@
 
 enum {
 	RNIC_LANE_STAGGER = 5,	/* lines between the ring heads of lanes */
+	RNIC_LANE_AHEAD = 4,	/* lines asked for ahead in a burst */
 	RNIC_CREDIT_LINES = 16, /* descriptors consumed before a credit */
 };
 
@@ -112,6 +113,17 @@ static inline uint32_t rnic_lane_room(const struct rnic_lane_tx *tx)
 static inline struct rnic_desc *rnic_lane_slot(const struct rnic_lane_tx *tx)
 {
 	return &tx->sh->desc[(tx->seq + tx->stagger) % RNIC_LANE_LINES];
+}
+
+/*
+ * The descriptor to be written a few sends from now: while stores wait for
+ * one line, the next ones may already be on their way.
+ */
+static inline const struct rnic_desc *
+rnic_lane_ahead(const struct rnic_lane_tx *tx)
+{
+	return &tx->sh->desc[(tx->seq + tx->stagger + RNIC_LANE_AHEAD) %
+			     RNIC_LANE_LINES];
 }
 
 /*
