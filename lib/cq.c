@@ -160,11 +160,20 @@ static ssize_t pop(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 
 /* ---- reading ---- */
 
-static ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
+/* Progress of the endpoints; most queues have one. */
+RNIC_HOT void drive(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
+{
+	if (RNIC_LIKELY(cq->eps.n == 1))
+		shrimp_ep_progress(cq->eps.eps[0].ep, sink);
+	else
+		shrimp_polled_progress(&cq->eps, sink);
+}
+
+RNIC_HOT ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 {
 	/* relaxed: what is queued a moment later is read next time */
-	if (!rnic_load32_relaxed(&cq->queued)) {
-		shrimp_polled_progress(&cq->eps, sink->room ? sink : NULL);
+	if (RNIC_LIKELY(!rnic_load32_relaxed(&cq->queued))) {
+		drive(cq, sink->room ? sink : NULL);
 		if (sink->count)
 			return (ssize_t)sink->count;
 		if (!rnic_load32_relaxed(&cq->queued) && !cq->overrun)
@@ -179,7 +188,7 @@ static ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
  * only looks at the lane which the success came from: it lies on the path of
  * each message.
  */
-static inline bool just_emptied(struct shrimp_cq *cq)
+RNIC_HOT bool just_emptied(struct shrimp_cq *cq)
 {
 	const rnic_a64 *tail = cq->tail;
 
@@ -189,8 +198,8 @@ static inline bool just_emptied(struct shrimp_cq *cq)
 	       !rnic_load32_relaxed(&cq->queued);
 }
 
-static inline ssize_t read_any(struct fid_cq *fid, void *buf, size_t count,
-			       fi_addr_t *src)
+RNIC_HOT ssize_t read_any(struct fid_cq *fid, void *buf, size_t count,
+			  fi_addr_t *src)
 {
 	struct shrimp_cq *cq = (struct shrimp_cq *)fid;
 	struct shrimp_cq_sink sink = {

@@ -431,7 +431,7 @@ RNIC_HOT bool quick_take(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 
 	if (RNIC_UNLIKELY(l->broken))
 		return false;
-	if (kind == RNIC_DESC_INLINE)
+	if (RNIC_LIKELY(kind == RNIC_DESC_INLINE))
 		done = quick_inline(l, d, head);
 	else if (kind == RNIC_DESC_RING)
 		done = quick_ring(l, d, head);

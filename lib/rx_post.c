@@ -414,6 +414,7 @@ void shrimp_rx_reap(struct shrimp_ep *ep)
 
 void shrimp_rx_rename(struct shrimp_ep *ep, uint32_t from, uint32_t to)
 {
+	ep->src_id = RNIC_SRC_ANY;
 	rnic_match_rename(&ep->tagged, from, to);
 	rnic_match_rename(&ep->msg, from, to);
 }
@@ -447,6 +448,7 @@ void shrimp_rx_drop(struct shrimp_ep *ep)
 		if (ep->watch[i] != &gone)
 			rnic_proc_put(ep->watch[i]);
 	free(ep->watch);
+	ep->src_id = RNIC_SRC_ANY;
 	ep->watch = NULL;
 	ep->nwatch = 0;
 

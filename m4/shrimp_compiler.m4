@@ -47,10 +47,12 @@ AC_SUBST([WARN_CFLAGS])
 
 dnl SHRIMP_OPTIMISATION
 dnl Substitutes OPT_CFLAGS. Two words written one by one and then copied as one
-dnl vector cost a failed store forwarding, which is dear in a call of 10 ns.
+dnl vector cost a failed store forwarding, which is dear in a call of 10 ns; and
+dnl where a function begins within a line moves an 8 B message by up to 7 ns.
 AC_DEFUN([SHRIMP_OPTIMISATION],
 [OPT_CFLAGS=
 SHRIMP_TRY_CFLAG([-fno-tree-slp-vectorize],[OPT_CFLAGS])
+SHRIMP_TRY_CFLAG([-falign-functions=64],[OPT_CFLAGS])
 AC_SUBST([OPT_CFLAGS])
 ])
 
