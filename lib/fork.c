@@ -23,7 +23,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
  * Locks that a thread of the parent held at the fork, the agent for one, are
- * held for ever here: calls of the child must not spin on them.
+ * held for ever here: calls of the child must not spin on them. Nor may they
+ * look into lanes, which were not inherited.
  */
 static void free_locks(struct shrimp_ep *ep)
 {
@@ -35,6 +36,7 @@ static void free_locks(struct shrimp_ep *ep)
 			continue;
 		rnic_spin_init(&cqs[i]->eps.lock);
 		rnic_spin_init(&cqs[i]->ring_lock);
+		cqs[i]->tail = NULL;
 	}
 	for (size_t i = 0; i < ep->ncntrs; i++)
 		rnic_spin_init(&ep->cntrs[i]->eps.lock);

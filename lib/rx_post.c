@@ -203,13 +203,19 @@ static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
 		shrimp_recv_free(ep, r);
 }
 
-/* Receives from the same source go the short way from now on. */
+/*
+ * Receives from the same source go the short way from now on. Not those that
+ * name a service: it may move to another endpoint, and the AV stays the same.
+ */
 static void remember(struct shrimp_ep *ep, fi_addr_t src, uint32_t gen,
 		     uint32_t id)
 {
+	const struct shrimp_peer *peer = shrimp_av_peer(ep->av, src);
+	bool watched = id < ep->nwatch && ep->watch[id];
+
 	ep->src = src;
 	ep->src_gen = gen;
-	ep->src_id = id < ep->nwatch && ep->watch[id] ? id : RNIC_SRC_ANY;
+	ep->src_id = watched && peer && peer->id == id ? id : RNIC_SRC_ANY;
 }
 
 static void post(struct shrimp_ep *ep, struct shrimp_recv *r)

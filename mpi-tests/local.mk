@@ -39,6 +39,7 @@ MPI_TESTS += \
 	mpi-tests/reverse.mpi \
 	mpi-tests/legal.mpi \
 	mpi-tests/case_P22.mpi \
+	mpi-tests/case_E14.mpi \
 	mpi-tests/killed.mpi \
 	mpi-tests/netpipe.mpi \
 	mpi-tests/hpcc.mpi \
@@ -71,6 +72,7 @@ mpi_test_programs = \
 	mpi-tests/legal \
 	mpi-tests/mixed \
 	mpi-tests/onesided \
+	mpi-tests/oversub \
 	mpi-tests/probe \
 	mpi-tests/pt2pt \
 	mpi-tests/reverse \
@@ -104,6 +106,8 @@ mpi_tests_mixed_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_mixed_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_onesided_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_onesided_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_oversub_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_oversub_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_probe_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_probe_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_pt2pt_CPPFLAGS = $(MPI_TEST_CPPFLAGS)

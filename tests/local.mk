@@ -43,6 +43,8 @@ FABRIC_TESTS += \
 	tests/objects \
 	tests/order \
 	tests/peek \
+	tests/quick \
+	tests/quick_source \
 	tests/scale_first_contact \
 	tests/self \
 	tests/service \
