@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Own mappings: PROCMAP_QUERY, or the text of /proc/self/maps.
+ *
+ * The descriptor belongs to the address space in which it was opened, so it
+ * is kept together with the pid in one word. Two threads that open it at once
+ * keep the first and close the other. A word that a parent left is replaced
+ * by the child; the inherited descriptor stays open, since its number may
+ * have another use by then.
+ */
+#include "shm/vma.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shm/atomic.h"
+#include "shm/log.h"
+
+/* Linux 6.11's struct procmap_query; headers may be older. */
+struct query {
+	uint64_t size;		/* of this struct */
+	uint64_t flags;		/* what is asked */
+	uint64_t addr;		/* where */
+	uint64_t vma_start;	/* answer */
+	uint64_t vma_end;	/* answer */
+	uint64_t vma_flags;	/* answer */
+	uint64_t vma_page_size; /* answer */
+	uint64_t vma_offset;	/* answer */
+	uint64_t inode;		/* answer */
+	uint32_t dev_major;	/* answer */
+	uint32_t dev_minor;	/* answer */
+	uint32_t name_size;	/* 0: no name wanted */
+	uint32_t build_id_size; /* 0: none wanted */
+	uint64_t name_addr;	/* no buffer */
+	uint64_t build_id_addr; /* no buffer */
+};
+_Static_assert(sizeof(struct query) == 104, "as in the kernel");
+
+#define QUERY _IOWR('f', 17, struct query)
+
+enum {
+	QUERY_READABLE = 1,	     /* bits of vma_flags */
+	QUERY_WRITABLE = 2,	     /* the same */
+	QUERY_EXECUTABLE = 4,	     /* the same */
+	QUERY_COVERING_OR_NEXT = 16, /* flag of the question */
+};
+
+static rnic_a64 kept;	   /* pid << 32 | descriptor + 1; 0: none */
+static rnic_a32 text_only; /* 1: no ioctl */
+static rnic_a32 answers;   /* the ioctl: 0 not known, else enum answer */
+
+enum answer { ANSWER_YES = 1, ANSWER_NO };
+
+/* The descriptor of /proc/self/maps of this process, or -1. */
+static int maps_fd(void)
+{
+	/* relaxed: the word is all there is to it */
+	uint64_t have = rnic_load64_relaxed(&kept);
+	uint64_t pid = (uint64_t)getpid() << 32;
+	int fd;
+
+	if (have && (have & ~(uint64_t)UINT32_MAX) == pid)
+		return (int)(uint32_t)have - 1;
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && fd <= STDERR_FILENO) {
+		close(fd);
+		return -1;
+	}
+	if (fd < 0 || rnic_cas64_seqcst(&kept, have, pid | (uint32_t)(fd + 1)))
+		return fd;
+	close(fd);
+	return (int)(uint32_t)rnic_load64_relaxed(&kept) - 1;
+}
+
+/* 0, -ENOENT, or -ENOTSUP. */
+static int next_by_ioctl(uint64_t addr, struct rnic_vma *v)
+{
+	struct query q = { .size = sizeof(q),
+			   .flags = QUERY_COVERING_OR_NEXT,
+			   .addr = addr };
+	/* relaxed: a switch for tests */
+	int fd = rnic_load32_relaxed(&text_only) ? -1 : maps_fd();
+
+	if (fd < 0)
+		return -ENOTSUP;
+	if (ioctl(fd, QUERY, &q))
+		return errno == ENOENT ? -ENOENT : -ENOTSUP;
+	v->start = q.vma_start;
+	v->end = q.vma_end;
+	v->prot = (q.vma_flags & QUERY_READABLE ? PROT_READ : 0) |
+		  (q.vma_flags & QUERY_WRITABLE ? PROT_WRITE : 0) |
+		  (q.vma_flags & QUERY_EXECUTABLE ? PROT_EXEC : 0);
+	return 0;
+}
+
+/* Reads "start-end rwx". */
+static bool parse(const char *line, struct rnic_vma *v)
+{
+	char r, w, x;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c%c", &v->start, &v->end,
+		   &r, &w, &x) != 5)
+		return false;
+	v->prot = (r == 'r' ? PROT_READ : 0) | (w == 'w' ? PROT_WRITE : 0) |
+		  (x == 'x' ? PROT_EXEC : 0);
+	return true;
+}
+
+static int next_by_text(uint64_t addr, struct rnic_vma *v)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	struct rnic_vma at;
+	int ret = -ENOENT;
+	char line[512];
+
+	if (!f) {
+		rnic_log(RNIC_LOG_WARN, "/proc/self/maps: %s", strerror(errno));
+		return -EIO;
+	}
+	/* the rest of a long line (a path) does not parse, or ends below */
+	while (ret && fgets(line, sizeof(line), f)) {
+		if (!parse(line, &at) || at.end <= addr)
+			continue;
+		*v = at;
+		ret = 0;
+	}
+	fclose(f);
+	return ret;
+}
+
+int rnic_vma_next(uint64_t addr, struct rnic_vma *v)
+{
+	int ret = next_by_ioctl(addr, v);
+
+	return ret == -ENOTSUP ? next_by_text(addr, v) : ret;
+}
+
+bool rnic_vma_fast(void)
+{
+	/* relaxed: each thread would find out the same */
+	uint32_t a = rnic_load32_relaxed(&answers);
+	struct rnic_vma v;
+
+	if (!a) {
+		a = next_by_ioctl(0, &v) == -ENOTSUP ? ANSWER_NO : ANSWER_YES;
+		rnic_store32_relaxed(&answers, a);
+	}
+	return a == ANSWER_YES;
+}
+
+void rnic_vma_text_only(bool on)
+{
+	/* relaxed: tests set it before they look */
+	rnic_store32_relaxed(&text_only, on);
+	rnic_store32_relaxed(&answers, 0);
+}

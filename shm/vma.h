@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * The mappings of this process, as the kernel lists them.
+ *
+ * No page is touched. Linux 6.11 answers one question with one ioctl (under
+ * a microsecond); before it the text of /proc/self/maps is read each time,
+ * which costs more the more mappings there are. What is said may have changed
+ * when the caller hears it.
+ */
+#ifndef RNIC_VMA_H
+#define RNIC_VMA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A mapping. */
+struct rnic_vma {
+	uint64_t start; /* first address */
+	uint64_t end;	/* last address + 1 */
+	int prot;	/* PROT_READ | PROT_WRITE | PROT_EXEC, as mapped */
+};
+
+/*
+ * The mapping that holds @addr or, if none does, the first after it. Any
+ * thread, no lock; may allocate and do file I/O; keeps one descriptor open
+ * for good, which a fork child does not use. Returns 0 with *@v, -ENOENT (no
+ * mapping there nor after), or -EIO if /proc cannot be read (logged).
+ */
+int rnic_vma_next(uint64_t addr, struct rnic_vma *v);
+
+/*
+ * True if the one-ioctl way works here; rnic_vma_next() is cheap then. Any
+ * thread.
+ */
+bool rnic_vma_fast(void);
+
+/* For tests: never the ioctl from now on, as on older kernels. */
+void rnic_vma_text_only(bool on);
+
+#endif /* RNIC_VMA_H */
