@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,8 +27,7 @@
 
 enum {
 	MPT_SHIFT_MAX = 24,   /* 2^24 regions: the key's slot field */
-	MPT_SHIFT_MIN = 12,   /* smallest table tried */
-	CACHE_STRIDE = 16384, /* key cache of a context, bytes */
+	MPT_SHIFT_MIN = 16,   /* smallest table tried: above the quarantine */
 	SOCK_TRIES = 8,	      /* names tried for the attach socket */
 	POOL_SMALL_SHARE = 4, /* 1/4 of the pool is small chunks */
 	POOL_MIN = 256 << 10, /* smallest pool, bytes */
@@ -45,9 +45,11 @@ static void lay_out_tables(struct rnic_header *h, unsigned int shift)
 
 	h->stats_off = off;
 	off += RNIC_EP_MAX * sizeof(struct rnic_stats);
+	h->mpt_head_off = off;
+	off += sizeof(struct rnic_mpt_head);
 	h->cache_off = off = align_up(off, RNIC_PAGE);
-	h->cache_stride = CACHE_STRIDE;
-	off += (uint64_t)RNIC_EP_MAX * RNIC_CTX_PER_EP * CACHE_STRIDE;
+	h->cache_stride = sizeof(struct rnic_cache);
+	off += RNIC_EP_MAX * RNIC_CTX_PER_EP * h->cache_stride;
 	h->mpt_off = off;
 	h->mpt_slots = UINT64_C(1) << shift;
 	off += h->mpt_slots * sizeof(struct rnic_mpt);
@@ -219,6 +221,7 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 		.bind = cfg->bind,
 	};
 	pthread_mutex_init(&d->lock, NULL);
+	rnic_grace_init(&d->grace);
 	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
 		d->pipe[i] = -1;
 	ret = create_segments(d, &h);
@@ -234,16 +237,32 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 	}
 	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
 		d->gen[i] = (uint32_t)(seed >> (i % 32));
+	rnic_arena_init(&d->user, &d->arena,
+			d->bind ? rnic_topo_get()->node : -1);
 	return 0;
+}
+
+/* Unmaps what the owner sees of place @i. d->lock held, or no other user. */
+static void view_drop(struct rnic_device *d, unsigned int i)
+{
+	if (d->view[i]) {
+		rnic_segment_unmap(d->view[i]->head, RNIC_EP_STRIDE);
+		free(d->view[i]);
+	}
+	d->view[i] = NULL;
 }
 
 void rnic_device_close(struct rnic_device *d)
 {
+	rnic_arena_fini(&d->user);
+	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
+		view_drop(d, i);
 	if (d->hdr) {
 		rnic_segment_unmap(d->hdr, d->tables_len);
 		d->hdr = NULL;
 	}
 	rnic_device_forked(d);
+	rnic_grace_fini(&d->grace);
 	pthread_mutex_destroy(&d->lock);
 }
 
@@ -300,6 +319,8 @@ static bool place_reap(struct rnic_device *d, unsigned int i)
 		if (state != RNIC_TX_CLOSED && !claimer_dead(claim))
 			return false;
 	}
+	/* the grace period looks at a place through its view only */
+	view_drop(d, i);
 	return !rnic_segment_discard(&d->mailbox, rnic_head_off(i),
 				     RNIC_EP_STRIDE) &&
 	       !rnic_segment_discard(&d->arena, i * RNIC_ARENA_EP_STRIDE,
@@ -363,15 +384,23 @@ static int map_place(struct rnic_place *p)
 {
 	struct rnic_device *d = p->dev;
 	uint64_t off = rnic_head_off(p->index);
+	struct rnic_view *v = calloc(1, sizeof(*v));
 	void *mem;
-	int ret = rnic_segment_populate(&d->mailbox, off,
-					sizeof(struct rnic_ep_head));
+	int ret = v ? rnic_segment_populate(&d->mailbox, off,
+					    sizeof(struct rnic_ep_head))
+		    : -ENOMEM;
 
 	if (!ret)
 		ret = rnic_segment_map(&d->mailbox, off, RNIC_EP_STRIDE,
 				       PROT_READ | PROT_WRITE, &mem);
-	if (ret)
+	if (ret) {
+		free(v);
 		return ret;
+	}
+	v->head = mem;
+	pthread_mutex_lock(&d->lock);
+	d->view[p->index] = v;
+	pthread_mutex_unlock(&d->lock);
 	if (d->bind)
 		rnic_topo_bind(mem, RNIC_EP_STRIDE, rnic_topo_get()->node);
 	p->head = mem;
@@ -418,7 +447,6 @@ void rnic_place_close(struct rnic_place *p)
 				     (uint64_t)p->gen << 32 | RNIC_EP_CLOSED);
 		/* state before the scan; pairs with the claimer's CAS */
 		rnic_fence_full();
-		rnic_segment_unmap(p->head, RNIC_EP_STRIDE);
 	}
 	if (p->pool)
 		rnic_segment_unmap(p->pool, d->hdr->pool_bytes);

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/arena.h"
+#include "shm/grace.h"
 #include "shm/layout.h"
 #include "shm/segment.h"
 
@@ -34,20 +36,32 @@ enum rnic_place_state {
 	RNIC_PLACE_KEPT,     /* closed, peers may still read its arena */
 };
 
+/*
+ * The owner's view of a place that is not free: it outlives the endpoint,
+ * since senders may be inside their reader slots until they have left.
+ */
+struct rnic_view {
+	struct rnic_ep_head *head;	    /* mapped head, lanes behind it */
+	uint64_t paged[RNIC_LANE_MAX / 64]; /* lanes known to have pages */
+};
+
 struct rnic_device {
 	struct rnic_segment tables;  /* owner writes, sealed */
 	struct rnic_segment mailbox; /* peers write */
 	struct rnic_segment arena;   /* owner writes payload */
+	struct rnic_arena user;	     /* memory for users, in the arena */
 	struct rnic_header *hdr;     /* the mapped tables */
 	size_t tables_len;	     /* bytes mapped */
 	int sock;		     /* attach socket, listening, or -1 */
 	bool fenced;		     /* senders need a compiler barrier only */
 	bool bind;		     /* bind memory to the home node */
+	struct rnic_grace grace;     /* fences and grace periods */
 	pthread_mutex_t lock;	     /* protects the fields below; inner */
 	unsigned int next;	     /* where to look for a free place */
 	uint8_t place[RNIC_EP_MAX];  /* enum rnic_place_state */
 	uint32_t gen[RNIC_EP_MAX];   /* incarnation of each place */
 	int pipe[RNIC_EP_MAX];	     /* write end of its wake pipe, or -1 */
+	struct rnic_view *view[RNIC_EP_MAX]; /* NULL if free */
 };
 
 /* An endpoint's place in its device. */

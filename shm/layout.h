@@ -22,6 +22,7 @@
 #ifndef RNIC_LAYOUT_H
 #define RNIC_LAYOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,17 +32,22 @@ enum {
 	RNIC_LINE = 64,	  /* cache line, bytes */
 	RNIC_PAGE = 4096, /* small page, bytes */
 
-	RNIC_VERSION = 1,	  /* of everything in this file */
-	RNIC_EP_MAX = 256,	  /* endpoint places of a device */
-	RNIC_LANE_MAX = 4096,	  /* lanes into one endpoint */
-	RNIC_LANE_LINES = 64,	  /* descriptors in a lane's ring */
-	RNIC_RING_BYTES = 8192,	  /* a lane's byte ring */
-	RNIC_RING_MSG_MAX = 1024, /* largest payload in the byte ring */
-	RNIC_INLINE_MAX = 40,	  /* payload inside a descriptor */
-	RNIC_RET_ENTRIES = 32,	  /* entries of a lane's return ring */
-	RNIC_FILTER_BITS = 512,	  /* announce line, bits */
-	RNIC_MTT_FANOUT = 512,	  /* entries of an MTT page */
-	RNIC_CTX_PER_EP = 2,	  /* execution contexts: caller, agent */
+	RNIC_VERSION = 2,	   /* of everything in this file */
+	RNIC_EP_MAX = 256,	   /* endpoint places of a device */
+	RNIC_LANE_MAX = 4096,	   /* lanes into one endpoint */
+	RNIC_LANE_LINES = 64,	   /* descriptors in a lane's ring */
+	RNIC_RING_BYTES = 8192,	   /* a lane's byte ring */
+	RNIC_RING_MSG_MAX = 1024,  /* largest payload in the byte ring */
+	RNIC_INLINE_MAX = 40,	   /* payload inside a descriptor */
+	RNIC_RET_ENTRIES = 32,	   /* entries of a lane's return ring */
+	RNIC_FILTER_BITS = 512,	   /* announce line, bits */
+	RNIC_MTT_FANOUT = 512,	   /* entries of an MTT page */
+	RNIC_CTX_PER_EP = 2,	   /* execution contexts: caller, agent */
+	RNIC_CACHE_SETS = 64,	   /* of a key cache */
+	RNIC_CACHE_WAYS = 4,	   /* entries of a set */
+	RNIC_SLOT_BITS = 24,	   /* MPT slot in a provider key */
+	RNIC_GEN_BITS = 40,	   /* generation, above the slot */
+	RNIC_INDEX_SHIFT_MIN = 12, /* smallest user-key index: 64 KiB */
 
 	RNIC_POOL_SMALL = 2048, /* small chunk, bytes */
 	RNIC_POOL_LARGE = 8192, /* large chunk, bytes */
@@ -126,7 +132,8 @@ struct rnic_header {
 	uint64_t mailbox_size;	 /* bytes */
 	uint64_t arena_size;	 /* bytes */
 	uint64_t stats_off;	 /* struct rnic_stats, RNIC_EP_MAX of them */
-	uint64_t cache_off;	 /* key caches, one per execution context */
+	uint64_t mpt_head_off;	 /* struct rnic_mpt_head */
+	uint64_t cache_off;	 /* struct rnic_cache, one per context */
 	uint64_t cache_stride;	 /* bytes between key caches */
 	uint64_t mpt_off;	 /* struct rnic_mpt */
 	uint64_t mpt_slots;	 /* number of MPT slots */
@@ -168,6 +175,30 @@ struct rnic_stats {
 };
 _Static_assert(sizeof(struct rnic_stats) == 512, "eight lines");
 
+/* Bits of rnic_mpt.rights. */
+enum rnic_right {
+	RNIC_LOCAL_READ = 1u << 0,   /* source of a send or write */
+	RNIC_LOCAL_WRITE = 1u << 1,  /* target of a receive or read */
+	RNIC_REMOTE_READ = 1u << 2,  /* peers may read */
+	RNIC_REMOTE_WRITE = 1u << 3, /* peers may write */
+	RNIC_MR_OFFSET = 1u << 4,    /* addressed from 0, not by va */
+	RNIC_MR_GIVEN = 1u << 5,     /* translation was given to others */
+	RNIC_MR_EV_READ = 1u << 6,   /* owner wants an event per remote read */
+	RNIC_MR_EV_WRITE = 1u << 7,  /* and per remote write */
+	RNIC_MR_LIST = 1u << 8,	     /* several ranges, see rnic_mtt_list */
+};
+
+/*
+ * A leaf of the translation, and (without RNIC_LEAF_VALID) nothing.
+ * Bits 12.. are a page number: of the owner's address space (VA) or of the
+ * space that bits 4-11 name (0: the arena).
+ */
+enum rnic_leaf {
+	RNIC_LEAF_VALID = 1u << 0,
+	RNIC_LEAF_SPACE = 1u << 1, /* else VA */
+	RNIC_LEAF_TABLE = 1u << 2, /* bits 12..: number of an MTT page */
+};
+
 /*
  * One memory region, one line. @version is odd while the slot is invalid,
  * never reset, and bumped at every publication, invalidation or change of
@@ -191,11 +222,57 @@ struct rnic_mtt_page {
 };
 _Static_assert(sizeof(struct rnic_mtt_page) == RNIC_PAGE, "one page");
 
+/*
+ * What readers must know of MPT and index besides the header: one line,
+ * written by the owner under its table's mutex, read at a miss.
+ */
+struct rnic_mpt_head {
+	rnic_a64 used;	   /* slots below have pages and a version */
+	rnic_a64 index;	   /* which user-key index, see rnic_index_make() */
+	rnic_a64 spare[6]; /* 0 */
+};
+_Static_assert(sizeof(struct rnic_mpt_head) == RNIC_LINE, "one line");
+
 /* Entry of the user-key index: open addressing, deletes leave tombstones. */
 struct rnic_key_entry {
 	rnic_a64 key;  /* user key */
 	rnic_a64 slot; /* MPT slot + 1; 0 free, ~0 deleted */
 };
+
+#define RNIC_INDEX_FREE	   UINT64_C(0) /* rnic_key_entry.slot: ends a chain */
+#define RNIC_INDEX_DELETED UINT64_MAX  /* rnic_key_entry.slot: tombstone */
+
+/*
+ * A cached translation, one line: bytes @start, @span of the region that @key
+ * names at the target @meta names. Valid only while the MPT slot's version is
+ * @version. Written and used by one execution context, read by tools.
+ */
+struct rnic_cache_entry {
+	rnic_a64 key;	  /* as the user gave it */
+	rnic_a64 version; /* of the MPT slot, even */
+	rnic_a64 start;	  /* first address (or offset) it covers */
+	rnic_a64 span;	  /* bytes it covers, contiguous */
+	rnic_a64 room;	  /* bytes from @start to the region's end */
+	rnic_a64 phys;	  /* byte in space, or owner's address, of @start */
+	rnic_a64 binding; /* of the MPT slot */
+	rnic_a64 meta;	  /* slot, rights, kind of leaf, target; 0: unused */
+};
+_Static_assert(sizeof(struct rnic_cache_entry) == RNIC_LINE, "one line");
+
+/*
+ * Key cache of one execution context, in the tables of its own process:
+ * written by that context alone (contract I7), read by anybody as statistics.
+ */
+struct rnic_cache {
+	rnic_a64 hits;			 /* found, and still valid */
+	rnic_a64 misses;		 /* looked up in the target's tables */
+	rnic_a64 evictions;		 /* gave way to another one */
+	rnic_a64 invalidations;		 /* found, but the version had moved */
+	rnic_a64 spare[4];		 /* 0 */
+	char pad[RNIC_PAGE - RNIC_LINE]; /* to a page */
+	struct rnic_cache_entry entry[RNIC_CACHE_SETS][RNIC_CACHE_WAYS];
+};
+_Static_assert(sizeof(struct rnic_cache) % RNIC_PAGE == 0, "whole pages");
 
 /* ------------------------------------------------------------------ */
 /* mailbox                                                               */
@@ -204,6 +281,12 @@ struct rnic_key_entry {
 struct rnic_mailbox_header {
 	uint64_t magic;	      /* RNIC_MAGIC_MAILBOX */
 	uint64_t incarnation; /* same as in the tables */
+};
+
+/* Bits of rnic_ep_head.event_mask: the owner counts remote operations. */
+enum rnic_event {
+	RNIC_EVENT_READ = 1u << 0,  /* reads and fetching atomics */
+	RNIC_EVENT_WRITE = 1u << 1, /* writes and other atomics */
 };
 
 enum rnic_ep_state {
@@ -241,7 +324,12 @@ struct rnic_ep_head {
 		char bell_line[RNIC_LINE]; /* pads the group */
 	};
 	rnic_a64 lane_bell[RNIC_LANE_MAX / 64]; /* a bit per lane, as bell */
-	char pad[RNIC_PAGE - 3 * RNIC_LINE - RNIC_LANE_MAX / 8]; /* to a page */
+	/* many writers: claimers raise it by CAS before they claim */
+	union {
+		rnic_a64 lane_hi;	 /* no lane from here on was claimed */
+		char hi_line[RNIC_LINE]; /* pads the group */
+	};
+	char pad[RNIC_PAGE - 4 * RNIC_LINE - RNIC_LANE_MAX / 8]; /* to a page */
 	/*
 	 * Lane directory. 0: free. Otherwise the claim of one sender, see
 	 * rnic_claim_make(): set by CAS by the sender, back to 0 by the owner.
@@ -268,6 +356,7 @@ enum rnic_desc_kind {
 	RNIC_DESC_HELD,	  /* payload stays in the sender's buffer */
 	RNIC_DESC_HEAP,	  /* payload lies in the sender's inject heap */
 	RNIC_DESC_DATA,	  /* a chunk of a held message, as requested */
+	RNIC_DESC_EVENT,  /* RMA that the receiver is to be told of */
 	RNIC_DESC_KINDS
 };
 
@@ -344,9 +433,9 @@ struct rnic_lane {
 	};
 	/* reader slot: written by the sender's execution contexts */
 	union {
-		rnic_a64 reader_seq[RNIC_CTX_PER_EP];	      /* odd = inside */
-		char reader_line[RNIC_CTX_PER_EP][RNIC_LINE]; /* a line each */
-	};
+		rnic_a64 seq;	      /* odd = inside */
+		char line[RNIC_LINE]; /* a line each */
+	} reader[RNIC_CTX_PER_EP];
 	/* announce lines, one per execution context of the sender */
 	rnic_a64 announce[RNIC_CTX_PER_EP][RNIC_FILTER_BITS / 64];
 	/* written by the receiver: credits */
@@ -386,6 +475,54 @@ static inline uint64_t rnic_desc_head(uint32_t seq, enum rnic_desc_kind kind,
 {
 	return seq | (uint64_t)kind << 32 | (uint64_t)flags << 40 |
 	       (uint64_t)len << 48;
+}
+
+/* Packs rnic_mpt_head.index: table @which, of 2^@shift entries. */
+static inline uint64_t rnic_index_make(unsigned int which, unsigned int shift)
+{
+	return UINT64_C(1) << 63 | (uint64_t)shift << 8 | (which & 1);
+}
+
+/* True if @word names a table at all. */
+static inline bool rnic_index_valid(uint64_t word)
+{
+	return word >> 63;
+}
+
+/* Which of the two tables @word names. */
+static inline unsigned int rnic_index_which(uint64_t word)
+{
+	return word & 1;
+}
+
+/* log2 of the entries of the table @word names, below 64, to be bounded. */
+static inline unsigned int rnic_index_shift(uint64_t word)
+{
+	return word >> 8 & 63;
+}
+
+/* Where the chain of @key begins in a table of 2^@shift entries. */
+static inline uint64_t rnic_index_hash(uint64_t key, unsigned int shift)
+{
+	return (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - shift);
+}
+
+/* The provider key of @slot in its generation @gen. */
+static inline uint64_t rnic_key_make(uint32_t slot, uint64_t gen)
+{
+	return gen << RNIC_SLOT_BITS | slot;
+}
+
+/* The slot that @key names, if it is a provider key. */
+static inline uint32_t rnic_key_slot(uint64_t key)
+{
+	return key & ((1u << RNIC_SLOT_BITS) - 1);
+}
+
+/* The announce bit of @slot, below RNIC_FILTER_BITS. */
+static inline unsigned int rnic_filter_bit(uint32_t slot)
+{
+	return slot % RNIC_FILTER_BITS;
 }
 
 /* Offset in the mailbox of the head of endpoint place @ep. */

@@ -121,6 +121,7 @@ static int read_header(struct rnic_remote *r, const struct rnic_segment *tables,
 			 r->addr.pid);
 		return ret;
 	}
+	r->hdr = *h;
 	r->heap_bytes = h->heap_bytes;
 	r->arena_fd = h->arena_fd;
 	r->arena_ino = h->arena_ino;
@@ -256,7 +257,8 @@ static int adopt_fds(struct rnic_remote *r, int *fds, int n)
 	}
 	if (!ret)
 		ret = read_header(r, &tables, &h);
-	rnic_segment_close(&tables);
+	/* /proc is not a way back to it */
+	r->tables = tables;
 	return ret;
 }
 
@@ -331,7 +333,8 @@ int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
 		return -ENOMEM;
 	r->refs = 1;
 	r->addr = *addr;
-	r->mailbox.fd = r->arena.fd = r->pipe = r->conn = -1;
+	r->mailbox.fd = r->arena.fd = r->tables.fd = -1;
+	r->pipe = r->conn = -1;
 	ret = start(r, mode);
 	if (ret && ret != -EINPROGRESS) {
 		rnic_remote_close(r);
@@ -374,12 +377,25 @@ void rnic_remote_close(struct rnic_remote *r)
 		rnic_segment_unmap((void *)(uintptr_t)r->heap, r->heap_bytes);
 	rnic_segment_close(&r->mailbox);
 	rnic_segment_close(&r->arena);
+	rnic_segment_close(&r->tables);
 	if (r->pipe >= 0)
 		close(r->pipe);
 	if (r->conn >= 0)
 		close(r->conn);
 	rnic_proc_put(r->proc);
 	free(r);
+}
+
+/* Raises the number that the owner scans up to. */
+static void raise_hi(struct rnic_remote *r, uint64_t n)
+{
+	rnic_a64 *hi = &r->head->lane_hi;
+	uint64_t old;
+
+	do {
+		/* relaxed: the CAS decides */
+		old = rnic_load64_relaxed(hi);
+	} while (old < n && !rnic_cas64_seqcst(hi, old, n));
 }
 
 /* First free directory entry that the CAS gives us, or -ENOSPC. */
@@ -389,8 +405,11 @@ static int claim_word(struct rnic_remote *r)
 		rnic_a64 *w = &r->head->claim[i];
 
 		/* relaxed: the CAS decides and acquires (D1) */
-		if (!rnic_load64_relaxed(w) &&
-		    rnic_cas64_seqcst(w, 0, r->claim))
+		if (rnic_load64_relaxed(w))
+			continue;
+		/* before the claim: the owner's fence must not miss it */
+		raise_hi(r, i + 1);
+		if (rnic_cas64_seqcst(w, 0, r->claim))
 			return (int)i;
 	}
 	rnic_log(RNIC_LOG_WARN, "peer %u: all %d lanes are claimed",
@@ -526,6 +545,21 @@ static int map_arena(struct rnic_remote *r, uint64_t off, uint64_t len,
 	return ret;
 }
 
+int rnic_remote_arena(const struct rnic_remote *r, struct rnic_segment *s)
+{
+	int fd;
+
+	if (r->arena.fd < 0)
+		return rnic_segment_open_pid(s, r->addr.pid, r->arena_fd,
+					     r->addr.dev, r->arena_ino, true);
+	fd = fcntl(r->arena.fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return errno == EMFILE ? -EMFILE : -EIO;
+	*s = r->arena;
+	s->fd = fd;
+	return 0;
+}
+
 int rnic_remote_map_pool(struct rnic_remote *r)
 {
 	return r->pool ? 0 : map_arena(r, 0, r->geom.bytes, &r->pool);
@@ -535,6 +569,49 @@ int rnic_remote_map_heap(struct rnic_remote *r)
 {
 	return r->heap ? 0
 		       : map_arena(r, RNIC_HEAP_OFF, r->heap_bytes, &r->heap);
+}
+
+/* @n parts of @each bytes at @off are whole pages within @size bytes. */
+static bool part_fits(uint64_t off, uint64_t n, uint64_t each, uint64_t size)
+{
+	return !(off % RNIC_PAGE) && off <= size && n <= (size - off) / each &&
+	       !(n * each % RNIC_PAGE);
+}
+
+/* What readers use of the tables lies within them. */
+static int check_tables(const struct rnic_remote *r)
+{
+	const struct rnic_header *h = &r->hdr;
+	uint64_t size = r->tables.size;
+
+	if (h->mpt_head_off % RNIC_LINE == 0 && h->mpt_head_off < size &&
+	    h->mpt_slots <= UINT64_C(1) << RNIC_SLOT_BITS &&
+	    part_fits(h->mpt_off, h->mpt_slots, sizeof(struct rnic_mpt),
+		      size) &&
+	    part_fits(h->index_off[0], h->index_slots,
+		      sizeof(struct rnic_key_entry), size) &&
+	    part_fits(h->index_off[1], h->index_slots,
+		      sizeof(struct rnic_key_entry), size) &&
+	    part_fits(h->mtt_off, h->mtt_pages, sizeof(struct rnic_mtt_page),
+		      size) &&
+	    size % RNIC_PAGE == 0)
+		return 0;
+	rnic_log(RNIC_LOG_WARN,
+		 "pid %u: its tables (%" PRIu64 " bytes) are smaller than "
+		 "their header says",
+		 r->addr.pid, size);
+	return -EPROTO;
+}
+
+int rnic_remote_tables(struct rnic_remote *r)
+{
+	int ret = 0;
+
+	if (r->tables.fd < 0)
+		ret = rnic_segment_open_pid(&r->tables, r->addr.pid,
+					    (int)r->addr.tables_fd, r->addr.dev,
+					    r->addr.ino, false);
+	return ret ? ret : check_tables(r);
 }
 
 /* The wake pipe of the endpoint place that @req names, or -ECONNREFUSED. */

@@ -31,6 +31,8 @@ struct rnic_remote {
 	struct rnic_proc *proc;	     /* its process */
 	struct rnic_segment mailbox; /* open until a lane is claimed */
 	struct rnic_segment arena;   /* open if it came over the socket */
+	struct rnic_segment tables;  /* likewise, or rnic_remote_tables() */
+	struct rnic_header hdr;	     /* copy of the device's header */
 	struct rnic_ep_head *head;   /* mapped head, read-write */
 	const uint8_t *pool;	     /* mapped pool, NULL until needed */
 	const uint8_t *heap;	     /* mapped heap, NULL until needed */
@@ -106,6 +108,20 @@ bool rnic_remote_closed(const struct rnic_remote *r);
  */
 int rnic_remote_map_pool(struct rnic_remote *r);
 int rnic_remote_map_heap(struct rnic_remote *r); /* the heap, likewise */
+
+/*
+ * Opens the peer's tables for reading and checks what the header says of
+ * them; later calls return at once. @r->tables stays open until @r is closed.
+ * Returns 0, -ESRCH if the peer is gone, -EPROTO (its header is damaged,
+ * logged), -EMFILE.
+ */
+int rnic_remote_tables(struct rnic_remote *r);
+
+/*
+ * Opens the peer's arena for reading and writing into *@s, a descriptor of
+ * the caller's. Returns 0, -ESRCH if the peer is gone, or what opening said.
+ */
+int rnic_remote_arena(const struct rnic_remote *r, struct rnic_segment *s);
 
 /*
  * Answers attach requests that wait on @d's socket; at most a few a call.

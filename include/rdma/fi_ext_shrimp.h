@@ -31,6 +31,9 @@ extern "C" {
 /* Name to pass to fi_open_ops() for struct fi_ops_shrimp_stats. */
 #define FI_SHRIMP_OPS_STATS "shrimp_stats_1"
 
+/* Name to pass to fi_open_ops(), of a domain, for struct fi_ops_shrimp_mem. */
+#define FI_SHRIMP_OPS_MEM "shrimp_mem_1"
+
 /*
  * How a message's payload travelled. New paths are appended before
  * FI_SHRIMP_PATH_MAX; fi_shrimp_stats.size tells which of them a client knows.
@@ -76,6 +79,19 @@ struct fi_shrimp_stats {
 };
 
 /*
+ * What fi_cq_err_entry.err_data holds when an RMA operation failed: which
+ * access at the peer was refused, and why. The entry's len is the number of
+ * bytes moved before it, its olen the number that were not.
+ */
+struct fi_shrimp_access_error {
+	uint64_t key;  /* as the operation gave it */
+	uint64_t addr; /* where the refused access began */
+	uint64_t len;  /* and its length */
+	uint32_t pid;  /* process of the peer */
+	uint32_t err;  /* FI_ code, as in the entry */
+};
+
+/*
  * Operations behind FI_SHRIMP_OPS_STATS.
  */
 struct fi_ops_shrimp_stats {
@@ -92,6 +108,26 @@ struct fi_ops_shrimp_stats {
 	 * to hold the size field, or @fid is no fabric or domain of shrimp.
 	 */
 	int (*read)(struct fid *fid, struct fi_shrimp_stats *stats);
+};
+
+/*
+ * Memory of the device, behind FI_SHRIMP_OPS_MEM: peers reach what is
+ * registered there by load and store, not by system calls.
+ */
+struct fi_ops_shrimp_mem {
+	size_t size; /* sizeof this table in the provider */
+	/*
+	 * Allocates @len bytes of the device of domain @fid, zeroed and
+	 * present, aligned to @align (a power of two, 0: a page). Any thread;
+	 * may sleep while pages are made. Returns 0 with *@ptr, or -FI_EINVAL,
+	 * -FI_ENOMEM, -FI_ENOSPC, -FI_EOPBADSTATE (child of a fork).
+	 */
+	int (*alloc)(struct fid *fid, size_t len, size_t align, void **ptr);
+	/*
+	 * Frees what alloc placed at @ptr; regions in it are closed. Any
+	 * thread. Returns 0 or -FI_EINVAL (nothing was allocated there).
+	 */
+	int (*free)(struct fid *fid, void *ptr);
 };
 
 #ifdef __cplusplus

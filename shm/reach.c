@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * One-sided access, see reach.h. What waits (a window to map, a probe) is
+ * done outside of sections, and the key is then resolved again.
+ */
+#include "shm/reach.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shm/copy.h"
+#include "shm/log.h"
+#include "shm/mtt.h"
+#include "shm/vm.h"
+
+int rnic_reach_init(struct rnic_reach *x, struct rnic_remote *r,
+		    struct rnic_lane *lane, unsigned int ctx_index)
+{
+	int ret;
+
+	*x = (struct rnic_reach){ .remote = r };
+	ret = rnic_target_init(&x->target, r, lane, ctx_index);
+	if (ret)
+		return ret;
+	rnic_arena_map_init(&x->map);
+	x->ready = true;
+	return 0;
+}
+
+void rnic_reach_fini(struct rnic_reach *x)
+{
+	if (!x->ready)
+		return;
+	rnic_target_fini(&x->target);
+	rnic_arena_map_fini(&x->map);
+	x->ready = false;
+}
+
+/* ---- sections ---- */
+
+static uint32_t rights_for(const struct rnic_access *a)
+{
+	if (a->atomic)
+		return a->rights;
+	return a->write ? RNIC_REMOTE_WRITE : RNIC_REMOTE_READ;
+}
+
+/* Where the next bytes lie. */
+struct place {
+	struct rnic_xlat at;	/* as resolved */
+	struct rnic_xlat first; /* of the first chunk */
+	bool begun;		/* first is set */
+	uint64_t space_off;	/* byte in the space */
+};
+
+/*
+ * Goes inside and resolves what is left of @a after @done bytes. On success
+ * the caller is inside.
+ */
+static int section(struct rnic_ctx *c, struct rnic_reach *x,
+		   const struct rnic_access *a, uint64_t done, struct place *p)
+{
+	struct rnic_want w = {
+		.key = a->key,
+		.addr = a->addr + done,
+		.len = a->len - done,
+		.rights = rights_for(a),
+		.first = p->begun ? &p->first : NULL,
+	};
+	int ret;
+
+	rnic_enter(&x->target);
+	ret = rnic_resolve(c, &x->target, &w, &p->at);
+	if (ret) {
+		rnic_leave(&x->target);
+		return ret;
+	}
+	if (!p->begun)
+		p->first = p->at;
+	p->begun = true;
+	return 0;
+}
+
+/* The peer's arena becomes space 0 of the map. Outside of sections. */
+static int add_arena(struct rnic_reach *x)
+{
+	struct rnic_remote *r = x->remote;
+	struct rnic_segment s = { .fd = -1 };
+	int ret;
+
+	if (x->arena)
+		return 0;
+	ret = rnic_remote_arena(r, &s);
+	if (!ret)
+		ret = rnic_arena_map_add(&x->map, 0, &s);
+	if (ret)
+		rnic_segment_close(&s);
+	else
+		x->arena = true;
+	return ret;
+}
+
+/* Maps what the look did not find. Outside of sections. */
+static int map(struct rnic_reach *x, unsigned int space, uint64_t off)
+{
+	int ret = space ? 0 : add_arena(x);
+
+	if (!ret)
+		ret = rnic_arena_map_window(&x->map, space, off);
+	/* a leaf beyond the file: damaged tables are as good as no key */
+	return ret == -ENOENT || ret == -EFAULT ? -ENOKEY : ret;
+}
+
+/*
+ * The bytes at @p by load and store, inside; NULL: not mapped. *@n is cut to
+ * what lies there in one piece.
+ */
+static void *look(const struct rnic_reach *x, struct place *p, uint64_t *n)
+{
+	uint64_t room = 0;
+	void *mem;
+
+	p->space_off =
+		(p->at.entry & ~(uint64_t)(RNIC_PAGE - 1)) + p->at.addr_in;
+	mem = rnic_arena_map_look(&x->map, rnic_mtt_leaf_space_of(p->at.entry),
+				  p->space_off, &room);
+	if (mem && room < *n)
+		*n = room;
+	return mem;
+}
+
+/* ---- moving ---- */
+
+static int move_mapped(struct rnic_reach *x, const struct rnic_access *a,
+		       struct place *p, uint64_t done, uint64_t *n)
+{
+	void *mem = look(x, p, n);
+	char *buf = (char *)a->buf + done;
+
+	if (mem && a->write)
+		rnic_copy(mem, buf, *n);
+	else if (mem)
+		rnic_copy(buf, mem, *n);
+	rnic_leave(&x->target);
+	if (mem)
+		return 0;
+	*n = 0;
+	return map(x, rnic_mtt_leaf_space_of(p->at.entry), p->space_off);
+}
+
+/* The kernel moves it; page faults of the peer are all it waits for. */
+static int move_by_kernel(struct rnic_reach *x, const struct rnic_access *a,
+			  const struct place *p, uint64_t done, uint64_t *n)
+{
+	uint64_t va =
+		(p->at.entry & ~(uint64_t)(RNIC_PAGE - 1)) + p->at.addr_in;
+	char *buf = (char *)a->buf + done;
+	size_t moved = 0;
+	int ret;
+
+	if (a->write)
+		ret = rnic_vm_write(x->remote->proc, va, buf, *n, &moved);
+	else
+		ret = rnic_vm_read(x->remote->proc, buf, va, *n, &moved);
+	rnic_leave(&x->target);
+	*n = moved;
+	return ret;
+}
+
+/* One chunk, from @done on; *@n is what was moved of it. */
+static int move_chunk(struct rnic_ctx *c, struct rnic_reach *x,
+		      struct rnic_access *a, uint64_t done, struct place *p,
+		      uint64_t *n)
+{
+	int ret = section(c, x, a, done, p);
+
+	*n = 0;
+	if (ret)
+		return ret;
+	a->rights = p->at.rights;
+	*n = a->len - done;
+	if (*n > p->at.contiguous)
+		*n = p->at.contiguous;
+	if (*n > RNIC_REACH_CHUNK)
+		*n = RNIC_REACH_CHUNK;
+	if (p->at.entry & RNIC_LEAF_SPACE)
+		return move_mapped(x, a, p, done, n);
+	return move_by_kernel(x, a, p, done, n);
+}
+
+int rnic_reach_move(struct rnic_ctx *c, struct rnic_reach *x,
+		    struct rnic_access *a, size_t *moved)
+{
+	struct place p = { .begun = false };
+	uint64_t n;
+	int ret;
+
+	*moved = 0;
+	do {
+		ret = move_chunk(c, x, a, *moved, &p, &n);
+		*moved += n;
+	} while (!ret && *moved < a->len);
+	return ret;
+}
+
+int rnic_reach_word(struct rnic_ctx *c, struct rnic_reach *x,
+		    struct rnic_access *a, rnic_word_fn fn, void *arg)
+{
+	struct place p;
+	uint64_t n;
+	void *word;
+	int ret;
+
+	for (;;) {
+		p.begun = false;
+		ret = section(c, x, a, 0, &p);
+		if (ret)
+			return ret;
+		n = p.at.contiguous;
+		word = p.at.entry & RNIC_LEAF_SPACE ? look(x, &p, &n) : NULL;
+		if (word && n >= a->len)
+			fn(word, arg);
+		rnic_leave(&x->target);
+		a->rights = p.at.rights;
+		if (word)
+			return n >= a->len ? 0 : -ENOKEY;
+		if (!(p.at.entry & RNIC_LEAF_SPACE))
+			return -EREMOTE;
+		ret = map(x, rnic_mtt_leaf_space_of(p.at.entry), p.space_off);
+		if (ret)
+			return ret;
+	}
+}
