@@ -19,6 +19,7 @@
 #include "lib/fid.h"
 #include "lib/fork.h"
 #include "lib/info.h"
+#include "lib/mr.h"
 #include "lib/poll.h"
 #include "lib/refs.h"
 #include "lib/stats.h"
@@ -29,11 +30,27 @@ static CDS_LIST_HEAD(domains);
 
 void shrimp_domain_each(void (*fn)(struct shrimp_domain *, void *), void *arg)
 {
+	shrimp_domain_fork_lock();
+	shrimp_domain_each_locked(fn, arg);
+	shrimp_domain_fork_unlock();
+}
+
+void shrimp_domain_each_locked(void (*fn)(struct shrimp_domain *, void *),
+			       void *arg)
+{
 	struct shrimp_domain *d;
 
-	pthread_mutex_lock(&process_lock);
 	cds_list_for_each_entry (d, &domains, in_process)
 		fn(d, arg);
+}
+
+void shrimp_domain_fork_lock(void)
+{
+	pthread_mutex_lock(&process_lock);
+}
+
+void shrimp_domain_fork_unlock(void)
+{
 	pthread_mutex_unlock(&process_lock);
 }
 
@@ -48,40 +65,6 @@ struct shrimp_domain *shrimp_domain_pop_forked(void)
 	cds_list_del(&d->in_process);
 	return d;
 }
-
-/* ---- registration: comes with the device's tables ---- */
-
-static int no_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
-		  uint64_t offset, uint64_t key, uint64_t flags,
-		  struct fid_mr **mr, void *context)
-{
-	(void)fid, (void)buf, (void)len, (void)access, (void)offset;
-	(void)key, (void)flags, (void)mr, (void)context;
-	return -FI_ENOSYS;
-}
-
-static int no_regv(struct fid *fid, const struct iovec *iov, size_t count,
-		   uint64_t access, uint64_t offset, uint64_t key,
-		   uint64_t flags, struct fid_mr **mr, void *context)
-{
-	(void)fid, (void)iov, (void)count, (void)access, (void)offset;
-	(void)key, (void)flags, (void)mr, (void)context;
-	return -FI_ENOSYS;
-}
-
-static int no_regattr(struct fid *fid, const struct fi_mr_attr *attr,
-		      uint64_t flags, struct fid_mr **mr)
-{
-	(void)fid, (void)attr, (void)flags, (void)mr;
-	return -FI_ENOSYS;
-}
-
-static struct fi_ops_mr mr_ops = {
-	.size = sizeof(struct fi_ops_mr),
-	.reg = no_reg,
-	.regv = no_regv,
-	.regattr = no_regattr,
-};
 
 /* ---- objects a domain does not have ---- */
 
@@ -158,6 +141,8 @@ static int domain_close(struct fid *fid)
 	cds_list_del(&d->in_process);
 	shrimp_stats_retire(d);
 	pthread_mutex_unlock(&process_lock);
+	rnic_mpt_fini(&d->mpt);
+	rnic_mtt_pool_fini(&d->mtt);
 	rnic_device_close(&d->dev);
 	shrimp_peers_fini(&d->peers);
 	shrimp_ref_put(&d->fabric->refs);
@@ -204,6 +189,30 @@ static int open_device(struct shrimp_domain *d)
 	return rnic_device_open(&d->dev, &cfg);
 }
 
+/* The tables for regions. 0 or a negative errno; the device is open. */
+static int open_tables(struct shrimp_domain *d)
+{
+	const struct rnic_header *h = d->dev.hdr;
+	int ret = rnic_mpt_init(&d->mpt, &d->dev);
+
+	if (ret)
+		return ret;
+	rnic_mtt_pool_init(&d->mtt, &d->dev.tables, h->mtt_off,
+			   (void *)((char *)d->dev.hdr + h->mtt_off),
+			   h->mtt_pages);
+	return 0;
+}
+
+/* The bits of FI_MR_BASIC and FI_MR_SCALABLE, and the modern ones. */
+static int mr_mode_of(const struct fi_info *info)
+{
+	int mode = info->domain_attr->mr_mode;
+
+	if (mode == FI_MR_BASIC)
+		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	return mode == FI_MR_SCALABLE ? 0 : mode;
+}
+
 static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
 		 const struct fi_info *info, void *context)
 {
@@ -211,12 +220,13 @@ static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
 	d->fid.fid.context = context;
 	d->fid.fid.ops = &fid_ops;
 	d->fid.ops = &domain_ops;
-	d->fid.mr = &mr_ops;
+	d->fid.mr = &shrimp_mr_ops;
 	d->fabric = f;
 	d->set = &f->set;
 	d->api = f->api;
 	d->caps = info->caps;
 	d->progress = info->domain_attr->data_progress;
+	d->mr_mode = mr_mode_of(info);
 	pthread_mutex_init(&d->lock, NULL);
 	CDS_INIT_LIST_HEAD(&d->eps);
 }
@@ -244,6 +254,9 @@ int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	ret = open_device(d);
 	if (ret)
 		goto err_peers;
+	ret = open_tables(d);
+	if (ret)
+		goto err_device;
 	shrimp_ref_get(&f->refs);
 	pthread_mutex_lock(&process_lock);
 	cds_list_add_tail(&d->in_process, &domains);
@@ -251,6 +264,8 @@ int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	shrimp_stats_opened(d);
 	*domain = &d->fid;
 	return 0;
+err_device:
+	rnic_device_close(&d->dev);
 err_peers:
 	shrimp_peers_fini(&d->peers);
 err_free:

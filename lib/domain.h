@@ -15,6 +15,8 @@
 #include "lib/settings.h"
 #include "shm/atomic.h"
 #include "shm/device.h"
+#include "shm/mpt.h"
+#include "shm/mtt.h"
 
 struct shrimp_fabric;
 struct shrimp_agent;
@@ -32,6 +34,9 @@ struct shrimp_domain {
 	uint64_t caps;			   /* of the info, for checks */
 	struct fi_shrimp_stats closed;	   /* of closed endpoints */
 	struct shrimp_agent *agent;	   /* service thread or NULL */
+	struct rnic_mpt_owner mpt;	   /* keys; has a lock of its own */
+	struct rnic_mtt_pool mtt;	   /* translations; likewise */
+	int mr_mode;			   /* FI_MR_ bits in force */
 	pthread_mutex_t lock;		   /* eps, agent; outermost */
 	struct cds_list_head eps;	   /* endpoints, by shrimp_ep.in_dom */
 	struct cds_list_head in_process;   /* in the list of all domains */
@@ -55,6 +60,14 @@ static inline struct shrimp_domain *shrimp_domain_of(struct fid_domain *d)
  * and closes none.
  */
 void shrimp_domain_each(void (*fn)(struct shrimp_domain *, void *), void *arg);
+
+/* shrimp_domain_each() for who holds shrimp_domain_fork_lock(). */
+void shrimp_domain_each_locked(void (*fn)(struct shrimp_domain *, void *),
+			       void *arg);
+
+/* Locks the list of domains around a fork; in the parent. */
+void shrimp_domain_fork_lock(void);
+void shrimp_domain_fork_unlock(void); /* partner of the lock */
 
 /*
  * Child after fork, its only thread: takes one domain off the inherited list,

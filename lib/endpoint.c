@@ -32,10 +32,12 @@
 #include "lib/msg.h"
 #include "lib/progress.h"
 #include "lib/refs.h"
+#include "lib/rma.h"
 #include "lib/rx.h"
 #include "lib/service.h"
 #include "lib/stats.h"
 #include "lib/tx.h"
+#include "shm/reader.h"
 #include "shm/log.h"
 #include "shm/proc.h"
 
@@ -119,6 +121,28 @@ static int bind_cq(struct shrimp_ep *ep, struct shrimp_cq *cq, uint64_t flags)
 	return 0;
 }
 
+/* Counters of RMA; peers are told to send events for the remote ones. */
+static void bind_rma_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
+			  uint64_t flags)
+{
+	uint32_t mask = 0;
+
+	if (flags & FI_READ)
+		ep->rma_cntr[0] = c;
+	if (flags & FI_WRITE)
+		ep->rma_cntr[1] = c;
+	if (flags & FI_REMOTE_READ)
+		ep->remote_cntr[0] = c;
+	if (flags & FI_REMOTE_WRITE)
+		ep->remote_cntr[1] = c;
+	if (ep->remote_cntr[0])
+		mask |= RNIC_EVENT_READ;
+	if (ep->remote_cntr[1])
+		mask |= RNIC_EVENT_WRITE;
+	/* relaxed: counts from when a peer sees it */
+	rnic_store32_relaxed(&ep->place.head->event_mask, mask);
+}
+
 static int bind_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
 		     uint64_t flags)
 {
@@ -129,7 +153,11 @@ static int bind_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
 	    flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
 		      FI_REMOTE_WRITE) ||
 	    (flags & FI_SEND && ep->tx_cntr) ||
-	    (flags & FI_RECV && ep->rx_cntr))
+	    (flags & FI_RECV && ep->rx_cntr) ||
+	    (flags & FI_READ && ep->rma_cntr[0]) ||
+	    (flags & FI_WRITE && ep->rma_cntr[1]) ||
+	    (flags & FI_REMOTE_READ && ep->remote_cntr[0]) ||
+	    (flags & FI_REMOTE_WRITE && ep->remote_cntr[1]))
 		return -FI_EINVAL;
 	ret = open_wait(ep);
 	if (!ret)
@@ -141,6 +169,7 @@ static int bind_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
 		ep->tx_cntr = c;
 	if (flags & FI_RECV)
 		ep->rx_cntr = c;
+	bind_rma_cntr(ep, c, flags);
 	ep->cntrs[ep->ncntrs++] = c;
 	shrimp_ep_unlock(ep);
 	return 0;
@@ -176,7 +205,7 @@ static int check_bound(const struct shrimp_ep *ep)
 {
 	if (!ep->av)
 		return -FI_ENOAV;
-	if (!ep->tx_cq && !ep->rx_cq && !ep->tx_cntr && !ep->rx_cntr)
+	if (!ep->tx_cq && !ep->rx_cq && !ep->ncntrs)
 		return -FI_ENOCQ;
 	return 0;
 }
@@ -333,9 +362,14 @@ static int ep_close(struct fid *fid)
 	/* what is still under way ends without a word: nobody reads it */
 	ep->tx_cq = ep->rx_cq = NULL;
 	ep->tx_cntr = ep->rx_cntr = NULL;
+	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
+	memset(ep->remote_cntr, 0, sizeof(ep->remote_cntr));
 	shrimp_rx_drop(ep);
 	shrimp_rx_fini(ep);
 	shrimp_tx_fini(ep);
+	if (ep->ctx)
+		rnic_ctx_fini(ep->ctx);
+	free(ep->ctx);
 	shrimp_ep_unlock(ep);
 	rnic_place_close(&ep->place);
 	ep_free(ep);

@@ -21,6 +21,7 @@
 #include "shm/match.h"
 #include "shm/pool.h"
 
+struct rnic_ctx;
 struct shrimp_av;
 struct shrimp_cntr;
 struct shrimp_cq;
@@ -48,21 +49,23 @@ struct shrimp_ep {
 	struct shrimp_cq_sink *sink; /* fi_cq_read's array, or NULL */
 
 	/* sending: written in tx.c */
-	struct shrimp_tx_peer **tx;   /* by fi_addr, NULL: not contacted */
-	size_t ntx;		      /* entries of tx */
-	struct cds_list_head active;  /* peers with sends under way */
-	struct rnic_stats *stats;     /* counters, in the tables */
-	uint64_t tx_flags;	      /* default op flags */
-	struct shrimp_cq *tx_cq;      /* or NULL */
-	struct shrimp_cntr *tx_cntr;  /* FI_SEND, or NULL */
-	struct rnic_pool pool;	      /* chunks; ready when place.pool is */
-	bool no_pool;		      /* there is no memory for it */
-	struct rnic_heap heap;	      /* ready when place.heap is */
-	struct shrimp_slab ops;	      /* struct shrimp_op */
-	struct shrimp_names op_names; /* ops that a peer answers */
-	size_t queued;		      /* sends that wait for lane room */
-	uint32_t burst;		      /* sends since the last poll */
-	size_t cq_max;		      /* FI_SHRIMP_CQ_MAX */
+	struct shrimp_tx_peer **tx;	 /* by fi_addr, NULL: not contacted */
+	size_t ntx;			 /* entries of tx */
+	struct cds_list_head active;	 /* peers with sends under way */
+	struct rnic_stats *stats;	 /* counters, in the tables */
+	uint64_t tx_flags;		 /* default op flags */
+	struct shrimp_cq *tx_cq;	 /* or NULL */
+	struct shrimp_cntr *tx_cntr;	 /* FI_SEND, or NULL */
+	struct shrimp_cntr *rma_cntr[2]; /* FI_READ, FI_WRITE, or NULL */
+	struct rnic_ctx *ctx;		 /* execution context, once needed */
+	struct rnic_pool pool;		 /* chunks; ready when place.pool is */
+	bool no_pool;			 /* there is no memory for it */
+	struct rnic_heap heap;		 /* ready when place.heap is */
+	struct shrimp_slab ops;		 /* struct shrimp_op */
+	struct shrimp_names op_names;	 /* ops that a peer answers */
+	size_t queued;			 /* sends that wait for lane room */
+	uint32_t burst;			 /* sends since the last poll */
+	size_t cq_max;			 /* FI_SHRIMP_CQ_MAX */
 
 	/* receiving: written in rx.c */
 	struct shrimp_rx_lane **hot;   /* lanes polled */
@@ -75,20 +78,21 @@ struct shrimp_ep {
 	uint64_t rx_flags;	       /* default op flags */
 	struct shrimp_cq *rx_cq;       /* or NULL */
 	struct shrimp_cntr *rx_cntr;   /* FI_RECV, or NULL */
-	struct shrimp_slab recvs;      /* struct shrimp_recv */
-	struct shrimp_slab inbounds;   /* struct shrimp_inbound */
-	struct shrimp_names in_names;  /* inbounds that a peer feeds */
-	struct cds_list_head claimed;  /* messages claimed by FI_CLAIM */
-	struct cds_list_head pulls;    /* heap pulls that wait for attach */
-	size_t min_multi;	       /* FI_OPT_MIN_MULTI_RECV */
-	size_t unexpected;	       /* bytes held for unmatched messages */
-	size_t self_bytes;	       /* cost of unmatched sends to itself */
-	fi_addr_t src;		       /* named by the last receive */
-	uint32_t src_gen;	       /* AV generation then */
-	uint32_t src_id;	       /* its peer id, watched; or ANY */
-	struct rnic_proc **watch;      /* by peer id: named as a source */
-	size_t nwatch;		       /* entries of watch */
-	bool over_budget;	       /* raised in the lanes */
+	struct shrimp_cntr *remote_cntr[2]; /* FI_REMOTE_READ, _WRITE */
+	struct shrimp_slab recvs;	    /* struct shrimp_recv */
+	struct shrimp_slab inbounds;	    /* struct shrimp_inbound */
+	struct shrimp_names in_names;	    /* inbounds that a peer feeds */
+	struct cds_list_head claimed;	    /* messages claimed by FI_CLAIM */
+	struct cds_list_head pulls; /* heap pulls that wait for attach */
+	size_t min_multi;	    /* FI_OPT_MIN_MULTI_RECV */
+	size_t unexpected;	    /* bytes held for unmatched messages */
+	size_t self_bytes;	    /* cost of unmatched sends to itself */
+	fi_addr_t src;		    /* named by the last receive */
+	uint32_t src_gen;	    /* AV generation then */
+	uint32_t src_id;	    /* its peer id, watched; or ANY */
+	struct rnic_proc **watch;   /* by peer id: named as a source */
+	size_t nwatch;		    /* entries of watch */
+	bool over_budget;	    /* raised in the lanes */
 
 	/* progress.c */
 	uint32_t empty;	    /* empty polls in a row */

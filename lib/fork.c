@@ -15,6 +15,8 @@
 #include "lib/domain.h"
 #include "lib/endpoint.h"
 #include "lib/fabric.h"
+#include "shm/arena.h"
+#include "shm/pin.h"
 #include "shm/proc.h"
 #include "shm/window.h"
 
@@ -60,7 +62,35 @@ static void drop(struct shrimp_domain *d)
 		close(ep->place.wake_wr);
 		ep->epfd = ep->service_fd = -1;
 	}
+	rnic_arena_fork_child(&d->dev.user);
 	rnic_device_forked(&d->dev);
+}
+
+/* ---- around the fork: memory of the device is copied by the child ---- */
+
+static void prepare_one(struct shrimp_domain *d, void *arg)
+{
+	(void)arg;
+	rnic_arena_fork_prepare(&d->dev.user);
+}
+
+static void parent_one(struct shrimp_domain *d, void *arg)
+{
+	(void)arg;
+	rnic_arena_fork_parent(&d->dev.user);
+}
+
+static void prepare(void)
+{
+	/* until parent() or child(): no domain comes or goes */
+	shrimp_domain_fork_lock();
+	shrimp_domain_each_locked(prepare_one, NULL);
+}
+
+static void parent(void)
+{
+	shrimp_domain_each_locked(parent_one, NULL);
+	shrimp_domain_fork_unlock();
 }
 
 /* The child has one thread; locks that others held stay taken for ever. */
@@ -72,11 +102,12 @@ static void child(void)
 		drop(d);
 	rnic_proc_forked();
 	rnic_window_forked();
+	rnic_pin_forked();
 }
 
 static void watch(void)
 {
-	watch_error = pthread_atfork(NULL, NULL, child) ? -FI_ENOMEM : 0;
+	watch_error = pthread_atfork(prepare, parent, child) ? -FI_ENOMEM : 0;
 }
 
 int shrimp_fork_watch(void)

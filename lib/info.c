@@ -17,6 +17,7 @@
 
 #include "lib/endpoint.h"
 #include "lib/service.h"
+#include "lib/settings.h"
 
 #define PRIMARY_CAPS                                                           \
 	(FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV |           \
@@ -179,7 +180,7 @@ static void fill_domain(struct fi_domain_attr *a,
 	a->data_progress = progress_for(h->data_progress);
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = h->av_type;
-	a->mr_mode = h->mr_mode & FI_MR_ALLOCATED;
+	a->mr_mode = h->mr_mode & (FI_MR_ALLOCATED | shrimp_settings_mr_mode());
 	a->mr_key_size = 8;
 	a->cq_data_size = 8;
 	a->cq_cnt = SHRIMP_OBJECTS;

@@ -10,6 +10,7 @@ lib_libshrimp_core_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 lib_libshrimp_core_la_SOURCES = \
 	lib/agent.c \
 	lib/agent.h \
+	lib/atomic_stub.c \
 	lib/av.c \
 	lib/av.h \
 	lib/cntr.c \
@@ -30,6 +31,10 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/fork.h \
 	lib/info.c \
 	lib/info.h \
+	lib/mem.c \
+	lib/mem.h \
+	lib/mr.c \
+	lib/mr.h \
 	lib/msg.c \
 	lib/msg.h \
 	lib/peer.c \
@@ -42,7 +47,8 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/progress.h \
 	lib/prov.c \
 	lib/refs.h \
-	lib/rma_stub.c \
+	lib/rma.c \
+	lib/rma.h \
 	lib/rx.c \
 	lib/rx.h \
 	lib/rx_lane.c \

@@ -16,10 +16,9 @@
 #include "lib/rx.h"
 #include "lib/tx.h"
 
-extern struct fi_ops_msg shrimp_msg_ops;       /* fi_msg(3) */
-extern struct fi_ops_tagged shrimp_tagged_ops; /* fi_tagged(3) */
-extern struct fi_ops_rma shrimp_rma_ops;       /* fi_rma(3): -FI_ENOSYS */
-extern struct fi_ops_atomic shrimp_atomic_ops; /* fi_atomic(3): same */
+extern struct fi_ops_msg shrimp_msg_ops;	       /* fi_msg(3) */
+extern struct fi_ops_tagged shrimp_tagged_ops;	       /* fi_tagged(3) */
+extern struct fi_ops_atomic shrimp_atomic_ops;	       /* fi_atomic(3): same */
 extern struct fi_ops_collective shrimp_collective_ops; /* same */
 
 /* Flags of the calls that take none: the endpoint's defaults. */

@@ -223,6 +223,10 @@ int shrimp_rx_first(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
 int shrimp_rx_feed(struct shrimp_inbound *in, size_t off, const uint8_t *p,
 		   size_t len);
 
+/* RMA of @a->len bytes by the sender: counted, and reported if it has data. */
+void shrimp_rx_event(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
+		     bool write);
+
 /* A held or heap descriptor: matched or queued. 0 or -FI_ENOMEM. */
 int shrimp_rx_held(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
 		   const struct rnic_desc_ext *x, bool heap);

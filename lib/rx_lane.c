@@ -312,6 +312,19 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
 }
 
+/* RMA by the sender ended here: its bytes came before this. */
+static enum step step_event(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			    uint64_t head)
+{
+	struct shrimp_arrival a = arrival(d, head, FI_SHRIMP_PATH_INLINE);
+	struct rnic_desc_ext x = d->ext;
+
+	rnic_compiler_barrier();
+	a.len = x.total;
+	shrimp_rx_event(l, &a, x.chunk);
+	return STEP_TAKEN;
+}
+
 static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 			   uint64_t head)
 {
@@ -332,6 +345,8 @@ static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 		return step_held(l, d, head, true);
 	case RNIC_DESC_DATA:
 		return step_data(l, d);
+	case RNIC_DESC_EVENT:
+		return step_event(l, d, head);
 	default:
 		return STEP_BROKEN;
 	}

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ enum kind {
 	KIND_COUNT,   /* plain number */
 	KIND_SECONDS, /* decimal seconds, kept as milliseconds */
 	KIND_WORD,    /* one of a list */
+	KIND_SET,     /* any of a list, commas between; bits by index */
 	KIND_PATH,    /* any string */
 };
 
@@ -68,6 +70,11 @@ static const struct setting table[] = {
 	  "auto|proc|socket", "how to reach a peer's segments" },
 	{ "NUMA", "numa", KIND_WORD, 0, 0, 0, FIELD(numa), "local|off",
 	  "bind tables, lanes and pools to the home node, or do not" },
+	{ "PIN", "pin", KIND_WORD, 0, 0, 0, FIELD(pin), "try|require|off",
+	  "lock registered memory: if allowed, or fail, or do not" },
+	{ "MR_MODE", "mr_mode", KIND_SET, 0, 0, 0, FIELD(mr_mode),
+	  "local|virt_addr|prov_key|endpoint",
+	  "FI_MR_ bits that clients who offer them must obey, as a real NIC" },
 	{ "MEMBARRIER", "membarrier", KIND_WORD, 0, 0, 0, FIELD(membarrier),
 	  "auto|off", "off: every sender fences by itself" },
 	{ "STATS", "stats", KIND_PATH, 0, 0, 0, FIELD(stats_file), NULL,
@@ -143,6 +150,29 @@ static int parse_word(const char *words, const char *value)
 	}
 }
 
+/* Bits of the words in @value, commas between; -1: one is not in the list. */
+static double parse_set(const char *words, const char *value)
+{
+	char one[32];
+	double x = 0;
+
+	while (*value) {
+		size_t n = strcspn(value, ",");
+		int i;
+
+		if (n >= sizeof(one))
+			return -1;
+		memcpy(one, value, n);
+		one[n] = '\0';
+		i = parse_word(words, one);
+		if (i < 0)
+			return -1;
+		x = (double)((unsigned int)x | 1u << i);
+		value += n + (value[n] == ',');
+	}
+	return x;
+}
+
 static void store(struct shrimp_settings *to, const struct setting *s, double x)
 {
 	void *at = (char *)to + s->off;
@@ -165,7 +195,10 @@ static void allowed_text(const struct setting *s, char *buf, size_t room)
 		[KIND_SECONDS] = "seconds",
 	};
 
-	if (s->kind == KIND_WORD)
+	if (s->kind == KIND_SET)
+		snprintf(buf, room, "allowed: any of %s, commas between",
+			 s->words);
+	else if (s->kind == KIND_WORD)
 		snprintf(buf, room, "allowed: %s", s->words);
 	else
 		snprintf(buf, room, "allowed: %s%s%s from %.0f to %.0f",
@@ -185,10 +218,11 @@ static int set_one(struct shrimp_settings *to, const struct setting *s,
 		return 0;
 	}
 	if (s->words) {
-		x = parse_word(s->words, value);
+		x = s->kind == KIND_SET ? parse_set(s->words, value)
+					: parse_word(s->words, value);
 		ok = x >= 0;
 	}
-	if (!s->words || (!ok && s->kind != KIND_WORD)) {
+	if (!s->words || (!ok && s->kind != KIND_WORD && s->kind != KIND_SET)) {
 		ok = parse_number(s, value, &x);
 	}
 	if (ok) {
@@ -247,6 +281,24 @@ int shrimp_settings_load(struct shrimp_settings *s)
 	if (ret)
 		shrimp_settings_free(s);
 	return ret;
+}
+
+int shrimp_settings_mr_mode(void)
+{
+	static const int bit[] = { FI_MR_LOCAL, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY,
+				   FI_MR_ENDPOINT };
+	const struct setting *s = find("MR_MODE", strlen("MR_MODE"));
+	char *value = NULL;
+	int mode = 0;
+	double x;
+
+	if (fi_param_get_str(&shrimp_prov, s->param, &value) || !value)
+		return 0;
+	x = parse_set(s->words, value);
+	for (size_t i = 0; x > 0 && i < sizeof(bit) / sizeof(*bit); i++)
+		if ((unsigned int)x >> i & 1)
+			mode |= bit[i];
+	return mode;
 }
 
 void shrimp_settings_free(struct shrimp_settings *s)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shm/pin.h"
+
 /* FI_SHRIMP_ATTACH; values as enum rnic_attach_mode. */
 enum shrimp_attach {
 	SHRIMP_ATTACH_AUTO,   /* /proc if possible, else socket */
@@ -33,6 +35,8 @@ struct shrimp_settings {
 	unsigned int spin;	   /* empty polls before a yield: SPIN */
 	enum shrimp_attach attach; /* how to attach: ATTACH */
 	enum shrimp_numa numa;	   /* placement: NUMA */
+	enum rnic_pin_policy pin;  /* of registered memory: PIN */
+	unsigned int mr_mode;	   /* by index in the list: MR_MODE */
 	bool membarrier;	   /* use it: MEMBARRIER=auto, or off */
 	char *stats_file;	   /* STATS, malloc'ed, or NULL */
 };
@@ -50,6 +54,12 @@ void shrimp_settings_define(void);
  * Partner: shrimp_settings_free().
  */
 int shrimp_settings_load(struct shrimp_settings *s);
+
+/*
+ * The FI_MR_ bits of FI_SHRIMP_MR_MODE, for fi_getinfo(), which comes before
+ * there is a fabric; 0 for a bad value, at which opening the fabric fails.
+ */
+int shrimp_settings_mr_mode(void);
 
 /* Frees what the settings own. */
 void shrimp_settings_free(struct shrimp_settings *s);

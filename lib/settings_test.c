@@ -141,6 +141,14 @@ static void settings_words(void **state)
 	assert_int_equal(good("FI_SHRIMP_NUMA", "off").numa, SHRIMP_NUMA_OFF);
 	assert_true(good("FI_SHRIMP_MEMBARRIER", "auto").membarrier);
 	assert_false(good("FI_SHRIMP_MEMBARRIER", "off").membarrier);
+	assert_int_equal(good("FI_SHRIMP_PIN", "try").pin, RNIC_PIN_TRY);
+	assert_int_equal(good("FI_SHRIMP_PIN", "require").pin,
+			 RNIC_PIN_REQUIRE);
+	assert_int_equal(good("FI_SHRIMP_PIN", "off").pin, RNIC_PIN_OFF);
+	assert_int_equal(good("FI_SHRIMP_MR_MODE", "").mr_mode, 0);
+	assert_int_equal(good("FI_SHRIMP_MR_MODE", "local").mr_mode, 1);
+	assert_int_equal(
+		good("FI_SHRIMP_MR_MODE", "endpoint,virt_addr").mr_mode, 10);
 }
 
 static void settings_path(void **state)
@@ -186,6 +194,9 @@ static void settings_refused(void **state)
 		{ "FI_SHRIMP_ATTACH", "auto|proc", "socket" },
 		{ "FI_SHRIMP_NUMA", "on", "local" },
 		{ "FI_SHRIMP_MEMBARRIER", "on", "off" },
+		{ "FI_SHRIMP_PIN", "yes", "require" },
+		{ "FI_SHRIMP_MR_MODE", "prov_key,basic", "prov_key" },
+		{ "FI_SHRIMP_MR_MODE", "local;virt_addr", "commas" },
 	};
 	struct shrimp_settings s;
 	char text[TEXT_MAX];

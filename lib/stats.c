@@ -18,6 +18,7 @@
 
 #include "lib/domain.h"
 #include "lib/endpoint.h"
+#include "lib/mem.h"
 #include "shm/log.h"
 
 /* The order in which struct rnic_stats and fi_shrimp_stats agree. */
@@ -119,9 +120,13 @@ const struct fi_ops_shrimp_stats shrimp_stats_ops = {
 int shrimp_stats_ops_open(struct fid *fid, const char *name, uint64_t flags,
 			  void **ops)
 {
-	(void)fid;
 	if (!name || !ops || flags)
 		return -FI_EINVAL;
+	if (fid->fclass == FI_CLASS_DOMAIN &&
+	    !strcmp(name, FI_SHRIMP_OPS_MEM)) {
+		*ops = (void *)(uintptr_t)&shrimp_mem_ops;
+		return 0;
+	}
 	if (strcmp(name, FI_SHRIMP_OPS_STATS))
 		return -FI_ENOSYS;
 	*ops = (void *)(uintptr_t)&shrimp_stats_ops;

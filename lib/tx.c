@@ -17,6 +17,8 @@
 #include "lib/cntr.h"
 #include "lib/cq.h"
 #include "lib/domain.h"
+#include "lib/peer.h"
+#include "lib/rma.h"
 #include "lib/rx.h"
 #include "shm/copy.h"
 #include "shm/log.h"
@@ -48,8 +50,32 @@ void shrimp_tx_activate(struct shrimp_tx_peer *tp)
 
 static uint64_t comp_flags(const struct shrimp_send *s)
 {
+	if (s->rma)
+		return FI_RMA | (s->rma->write ? FI_WRITE : FI_READ);
 	return FI_SEND |
 	       (s->desc_flags & RNIC_DESC_TAGGED ? FI_TAGGED : FI_MSG);
+}
+
+/* The counter of such operations, or NULL. */
+static struct shrimp_cntr *cntr_of(const struct shrimp_ep *ep,
+				   const struct shrimp_send *s)
+{
+	return s->rma ? ep->rma_cntr[s->rma->write] : ep->tx_cntr;
+}
+
+/* An error without a completion to say it in. */
+static bool unheard(const struct shrimp_ep *ep, const struct shrimp_send *s,
+		    int err)
+{
+	struct shrimp_cntr *c = cntr_of(ep, s);
+
+	if (c)
+		shrimp_cntr_add_err(c, 1);
+	if (!s->no_context && ep->tx_cq)
+		return false;
+	rnic_log(RNIC_LOG_WARN, "%s of %zu bytes lost: %s",
+		 s->rma ? "RMA" : "send", s->len, fi_strerror(err));
+	return true;
 }
 
 static void complete_error(struct shrimp_ep *ep, const struct shrimp_send *s,
@@ -65,26 +91,48 @@ static void complete_error(struct shrimp_ep *ep, const struct shrimp_send *s,
 		.prov_errno = err,
 	};
 
-	if (ep->tx_cntr)
-		shrimp_cntr_add_err(ep->tx_cntr, 1);
-	if (s->no_context || !ep->tx_cq)
-		rnic_log(RNIC_LOG_WARN, "send of %zu bytes lost: %s", s->len,
-			 fi_strerror(err));
-	else
+	if (!unheard(ep, s, err))
 		shrimp_cq_write_err(ep->tx_cq, &e);
+}
+
+void shrimp_tx_rma_error(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
+			 const struct shrimp_rma_failure *f)
+{
+	const struct fi_shrimp_access_error d = {
+		.key = f->key,
+		.addr = f->addr,
+		.len = f->len,
+		.pid = tp->peer->addr.pid,
+		.err = (uint32_t)f->err,
+	};
+	struct shrimp_comp_err e = {
+		.c = { .context = s->context,
+		       .flags = comp_flags(s),
+		       .len = f->moved,
+		       .src = FI_ADDR_NOTAVAIL },
+		.olen = s->len - f->moved,
+		.err = f->err,
+		.prov_errno = f->err,
+		.err_data_size = sizeof(d),
+	};
+
+	memcpy(e.err_data, &d, sizeof(d));
+	if (!unheard(tp->ep, s, f->err))
+		shrimp_cq_write_err(tp->ep->tx_cq, &e);
 }
 
 void shrimp_tx_complete(struct shrimp_ep *ep, const struct shrimp_send *s,
 			int err)
 {
+	struct shrimp_cntr *cntr = cntr_of(ep, s);
 	struct shrimp_comp c;
 
 	if (err) {
 		complete_error(ep, s, err);
 		return;
 	}
-	if (ep->tx_cntr)
-		shrimp_cntr_add(ep->tx_cntr, 1);
+	if (cntr)
+		shrimp_cntr_add(cntr, 1);
 	if (s->quiet || !ep->tx_cq)
 		return;
 	c = (struct shrimp_comp){ .context = s->context,
@@ -125,7 +173,15 @@ struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 	op->descs = 0;
 	op->state = SHRIMP_OP_QUEUED;
 	op->counted = false;
+	if (s->rma) {
+		op->s.rma = shrimp_rma_keep(s);
+		if (!op->s.rma) {
+			shrimp_slab_put(&tp->ep->ops, op);
+			return NULL;
+		}
+	}
 	if (copy_iov(op, s)) {
+		shrimp_rma_free(op->s.rma);
 		shrimp_slab_put(&tp->ep->ops, op);
 		return NULL;
 	}
@@ -153,6 +209,7 @@ void shrimp_op_free(struct shrimp_op *op)
 		rnic_heap_free(&ep->heap, op->heap_off);
 	if (op->s.iov != &op->one && op->s.iov)
 		free((void *)(uintptr_t)op->s.iov);
+	shrimp_rma_free(op->s.rma);
 	shrimp_slab_put(&ep->ops, op);
 }
 
@@ -580,6 +637,8 @@ int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 {
 	int ret = -FI_EAGAIN;
 
+	if (s->rma)
+		return shrimp_rma_run(tp, s, op);
 	if (!shrimp_tx_room(tp))
 		return -FI_EAGAIN;
 	if (op && op->heap_off != SHRIMP_NO_HEAP)
@@ -605,7 +664,7 @@ static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 
 	if (!op)
 		return -FI_ENOMEM;
-	ret = s->inject ? keep_payload(op) : 0;
+	ret = s->inject && !s->rma ? keep_payload(op) : 0;
 	if (ret) {
 		shrimp_op_free(op);
 		return ret;
@@ -626,9 +685,11 @@ static bool must_queue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 /* The peer is gone: tell whoever can be told. */
 static ssize_t send_down(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
+	struct shrimp_cntr *c = cntr_of(tp->ep, s);
+
 	if (s->no_context || !tp->ep->tx_cq) {
-		if (tp->ep->tx_cntr)
-			shrimp_cntr_add_err(tp->ep->tx_cntr, 1);
+		if (c)
+			shrimp_cntr_add_err(c, 1);
 		return -tp->error;
 	}
 	shrimp_tx_complete(tp->ep, s, tp->error);
@@ -654,6 +715,14 @@ static ssize_t send_to(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 	return ret;
 }
 
+static ssize_t give(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
+		    const struct shrimp_send *s)
+{
+	if (!tp->self)
+		return send_to(tp, s);
+	return s->rma ? shrimp_rma_run(tp, s, NULL) : shrimp_rx_self(ep, tp, s);
+}
+
 ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
 		       const struct shrimp_send *s)
 {
@@ -666,11 +735,11 @@ ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
 		ret = shrimp_tx_again(ep, dest, &tp);
 	if (ret)
 		return ret;
-	ret = tp->self ? shrimp_rx_self(ep, tp, s) : send_to(tp, s);
+	ret = give(ep, tp, s);
 	if (ret == -FI_EAGAIN) {
 		/* a client may only ever retry: look what has come free */
 		shrimp_tx_progress(ep);
-		ret = tp->self ? shrimp_rx_self(ep, tp, s) : send_to(tp, s);
+		ret = give(ep, tp, s);
 	}
 	if (ret == -FI_EAGAIN)
 		rnic_count64(&ep->stats->eagain, 1);

@@ -26,7 +26,9 @@
 #include "shm/lane.h"
 #include "shm/remote.h"
 
+struct rnic_reach;
 struct shrimp_peer;
+struct shrimp_rma;
 
 #define SHRIMP_NO_HEAP UINT64_MAX /* op has nothing in the heap */
 
@@ -58,6 +60,7 @@ struct shrimp_send {
 	uint64_t tag;		 /* 0 if not tagged */
 	uint64_t data;		 /* remote CQ data */
 	void *context;		 /* the caller's */
+	struct shrimp_rma *rma;	 /* RMA: what to do, see rma.h; or NULL */
 	uint8_t desc_flags;	 /* RNIC_DESC_TAGGED, _CQ_DATA */
 	uint8_t level;		 /* enum shrimp_level */
 	bool inject;		 /* payload must be copied now */
@@ -119,6 +122,7 @@ struct shrimp_tx_peer {
 	struct shrimp_ep *ep;		  /* whose destination */
 	struct shrimp_peer *peer;	  /* who */
 	struct rnic_remote *remote;	  /* ATTACH, LIVE, DOWN */
+	struct rnic_reach *reach;	  /* LIVE: for RMA, once needed */
 	unsigned int index;		  /* lane number */
 	int error;			  /* DOWN: code of failed operations */
 	uint64_t deadline_ms;		  /* RESOLVE: give up */
@@ -188,6 +192,19 @@ struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 
 /* Unlinks and frees @op, its name, its place in the heap. */
 void shrimp_op_free(struct shrimp_op *op);
+
+/* How an RMA operation failed. */
+struct shrimp_rma_failure {
+	int err;       /* FI_ code, 0: it did not */
+	size_t moved;  /* bytes moved before */
+	uint64_t key;  /* of the access that failed */
+	uint64_t addr; /* its address */
+	uint64_t len;  /* and length */
+};
+
+/* Reports @s, an RMA operation that failed (contract I2). */
+void shrimp_tx_rma_error(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
+			 const struct shrimp_rma_failure *f);
 
 /* Writes the completion of @s, if it wants one: @err 0 or an FI_ code. */
 void shrimp_tx_complete(struct shrimp_ep *ep, const struct shrimp_send *s,

@@ -14,6 +14,7 @@
 #include "lib/av.h"
 #include "lib/domain.h"
 #include "lib/peer.h"
+#include "lib/rma.h"
 #include "lib/rx.h"
 #include "lib/service.h"
 #include "lib/tx.h"
@@ -290,6 +291,7 @@ static void drop_inflight(struct shrimp_tx_peer *tp)
 /* Gives back what belongs to a living peer: lane, windows, process. */
 static void release(struct shrimp_tx_peer *tp)
 {
+	shrimp_rma_release(tp);
 	if (tp->lane.sh)
 		rnic_remote_unmap_lane(tp->lane.sh);
 	tp->lane.sh = NULL;
@@ -392,7 +394,7 @@ static void tx_free(struct shrimp_tx_peer *tp)
 	if (tp->state == SHRIMP_TX_LIVE && !tp->self &&
 	    (tp->inflight_bits || tp->nops))
 		tp->ep->place.keep = true;
-	if (tp->state == SHRIMP_TX_LIVE && !tp->self) {
+	if (tp->state == SHRIMP_TX_LIVE && tp->lane.sh) {
 		/* R2: after the last descriptor; pairs with lane_left() */
 		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
 		shrimp_tx_ring(tp);

@@ -54,7 +54,7 @@ static const struct row unknown[] = {
 	{ "TX_BUFER", "1m", "fi_info" },
 	{ "attach", "proc", "fi_info" },
 	{ "", "1", "fi_info" },
-	{ "PIN", "try", "fi_info" },
+	{ "PINS", "try", "fi_info" },
 };
 
 static const struct row right[] = {
@@ -69,6 +69,7 @@ static const struct row right[] = {
 	{ "ATTACH", "socket", NULL },	{ "MEMBARRIER", "auto", NULL },
 	{ "MEMBARRIER", "off", NULL },	{ "SPIN", "1", NULL },
 	{ "NUMA", "local", NULL },	{ "NUMA", "off", NULL },
+	{ "PIN", "require", NULL },	{ "MR_MODE", "local,endpoint", NULL },
 	{ "STATS", "/dev/null", NULL },
 };
 

@@ -316,6 +316,7 @@ struct th_stack_opts {
 	enum fi_wait_obj cntr_wait;  /* FI_WAIT_NONE */
 	enum fi_progress progress;   /* data_progress, FI_PROGRESS_UNSPEC */
 	enum fi_threading threading; /* FI_THREAD_UNSPEC */
+	int mr_mode;		     /* domain_attr->mr_mode; basic */
 	bool one_cq;		     /* one CQ for both (txcq == rxcq) */
 	bool cntrs;		     /* bind txcntr and rxcntr before enable */
 	bool no_enable;		     /* leave fi_enable() to the test */

@@ -36,7 +36,8 @@ struct fi_info *th_hints(const struct th_stack_opts *o)
 	h->fabric_attr->prov_name = strdup(th_provider());
 	th_check(h->fabric_attr->prov_name);
 	h->domain_attr->mr_mode =
-		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+		o->mr_mode ? o->mr_mode
+			   : FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	h->domain_attr->av_type = o->av_type;
 	h->domain_attr->data_progress = o->progress;
 	h->domain_attr->threading = o->threading;

@@ -45,6 +45,8 @@ FABRIC_TESTS += \
 	tests/peek \
 	tests/quick \
 	tests/quick_source \
+	tests/region \
+	tests/rma \
 	tests/scale_first_contact \
 	tests/self \
 	tests/service \

@@ -103,22 +103,23 @@ static void every_table_is_full(struct th_self *self)
 	th_stack_close(&s);
 }
 
-/* ---- what is not there yet --------------------------------------------------- */
+/* ---- nobody, and what is not there yet --------------------------------------------------- */
 
+/* There is nobody at address 0. */
 static void rma_answers(struct fid_ep *ep, char *buf)
 {
 	struct iovec iov = { buf, 8 };
 	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1 };
 
-	th_eq(fi_read(ep, buf, 8, NULL, 0, 0, 1, buf), -FI_ENOSYS);
-	th_eq(fi_readv(ep, &iov, NULL, 1, 0, 0, 1, buf), -FI_ENOSYS);
-	th_eq(fi_readmsg(ep, &m, 0), -FI_ENOSYS);
-	th_eq(fi_write(ep, buf, 8, NULL, 0, 0, 1, buf), -FI_ENOSYS);
-	th_eq(fi_writev(ep, &iov, NULL, 1, 0, 0, 1, buf), -FI_ENOSYS);
-	th_eq(fi_writemsg(ep, &m, 0), -FI_ENOSYS);
-	th_eq(fi_inject_write(ep, buf, 8, 0, 0, 1), -FI_ENOSYS);
-	th_eq(fi_writedata(ep, buf, 8, NULL, 1, 0, 0, 1, buf), -FI_ENOSYS);
-	th_eq(fi_inject_writedata(ep, buf, 8, 1, 0, 0, 1), -FI_ENOSYS);
+	th_eq(fi_read(ep, buf, 8, NULL, 0, 0, 1, buf), -FI_EINVAL);
+	th_eq(fi_readv(ep, &iov, NULL, 1, 0, 0, 1, buf), -FI_EINVAL);
+	th_eq(fi_readmsg(ep, &m, 0), -FI_EINVAL);
+	th_eq(fi_write(ep, buf, 8, NULL, 0, 0, 1, buf), -FI_EINVAL);
+	th_eq(fi_writev(ep, &iov, NULL, 1, 0, 0, 1, buf), -FI_EINVAL);
+	th_eq(fi_writemsg(ep, &m, 0), -FI_EINVAL);
+	th_eq(fi_inject_write(ep, buf, 8, 0, 0, 1), -FI_EINVAL);
+	th_eq(fi_writedata(ep, buf, 8, NULL, 1, 0, 0, 1, buf), -FI_EINVAL);
+	th_eq(fi_inject_writedata(ep, buf, 8, 1, 0, 0, 1), -FI_EINVAL);
 }
 
 static void atomic_answers(struct fid_ep *ep, char *buf)

@@ -1,101 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * RMA, atomics and collectives: not offered yet (no capability says so), and
+ * Atomics and collectives: not offered yet (no capability says so), and
  * every call answers -FI_ENOSYS, since clients call through these tables
  * without looking.
  */
 #include <rdma/fi_errno.h>
 
 #include "lib/msg.h"
-
-static ssize_t no_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			   fi_addr_t src_addr, uint64_t addr, uint64_t key,
-			   void *context)
-{
-	(void)ep, (void)buf, (void)len, (void)desc, (void)src_addr, (void)addr,
-		(void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_readv(struct fid_ep *ep, const struct iovec *iov,
-			    void **desc, size_t count, fi_addr_t src_addr,
-			    uint64_t addr, uint64_t key, void *context)
-{
-	(void)ep, (void)iov, (void)desc, (void)count, (void)src_addr,
-		(void)addr, (void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
-			      uint64_t flags)
-{
-	(void)ep, (void)msg, (void)flags;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_write(struct fid_ep *ep, const void *buf, size_t len,
-			    void *desc, fi_addr_t dest_addr, uint64_t addr,
-			    uint64_t key, void *context)
-{
-	(void)ep, (void)buf, (void)len, (void)desc, (void)dest_addr, (void)addr,
-		(void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_writev(struct fid_ep *ep, const struct iovec *iov,
-			     void **desc, size_t count, fi_addr_t dest_addr,
-			     uint64_t addr, uint64_t key, void *context)
-{
-	(void)ep, (void)iov, (void)desc, (void)count, (void)dest_addr,
-		(void)addr, (void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
-			       uint64_t flags)
-{
-	(void)ep, (void)msg, (void)flags;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_inject(struct fid_ep *ep, const void *buf, size_t len,
-			     fi_addr_t dest_addr, uint64_t addr, uint64_t key)
-{
-	(void)ep, (void)buf, (void)len, (void)dest_addr, (void)addr, (void)key;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_writedata(struct fid_ep *ep, const void *buf, size_t len,
-				void *desc, uint64_t data, fi_addr_t dest_addr,
-				uint64_t addr, uint64_t key, void *context)
-{
-	(void)ep, (void)buf, (void)len, (void)desc, (void)data, (void)dest_addr,
-		(void)addr, (void)key, (void)context;
-	return -FI_ENOSYS;
-}
-
-static ssize_t no_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len,
-				 uint64_t data, fi_addr_t dest_addr,
-				 uint64_t addr, uint64_t key)
-{
-	(void)ep, (void)buf, (void)len, (void)data, (void)dest_addr, (void)addr,
-		(void)key;
-	return -FI_ENOSYS;
-}
-
-struct fi_ops_rma shrimp_rma_ops = {
-	.size = sizeof(struct fi_ops_rma),
-	.read = no_rma_read,
-	.readv = no_rma_readv,
-	.readmsg = no_rma_readmsg,
-	.write = no_rma_write,
-	.writev = no_rma_writev,
-	.writemsg = no_rma_writemsg,
-	.inject = no_rma_inject,
-	.writedata = no_rma_writedata,
-	.injectdata = no_rma_injectdata,
-};
 
 static ssize_t no_atomic_write(struct fid_ep *ep, const void *buf, size_t count,
 			       void *desc, fi_addr_t dest_addr, uint64_t addr,
