@@ -203,14 +203,20 @@ static int open_tables(struct shrimp_domain *d)
 	return 0;
 }
 
-/* The bits of FI_MR_BASIC and FI_MR_SCALABLE, and the modern ones. */
+/* mr_mode of clients before API 1.5; libfabric 2 warns of the names. */
+enum {
+	MR_BASIC = 1,
+	MR_SCALABLE = 2,
+};
+
+/* The bits that those stand for, or the modern ones as they are. */
 static int mr_mode_of(const struct fi_info *info)
 {
 	int mode = info->domain_attr->mr_mode;
 
-	if (mode == FI_MR_BASIC)
+	if (mode == MR_BASIC)
 		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	return mode == FI_MR_SCALABLE ? 0 : mode;
+	return mode == MR_SCALABLE ? 0 : mode;
 }
 
 static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,

@@ -66,6 +66,7 @@ struct shrimp_ep {
 	size_t queued;			 /* sends that wait for lane room */
 	uint32_t burst;			 /* sends since the last poll */
 	size_t cq_max;			 /* FI_SHRIMP_CQ_MAX */
+	size_t rma_copied;		 /* bytes of queued injected writes */
 
 	/* receiving: written in rx.c */
 	struct shrimp_rx_lane **hot;   /* lanes polled */

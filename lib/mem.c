@@ -35,6 +35,9 @@ static int mem_free(struct fid *fid, void *ptr)
 
 	if (fid->fclass != FI_CLASS_DOMAIN)
 		return -FI_EINVAL;
+	/* locks and lanes of the fence are the parent's */
+	if (d->inherited)
+		return rnic_arena_free(&d->dev.user, ptr, 0);
 	ret = rnic_arena_free(&d->dev.user, ptr, rnic_grace_now(&d->dev));
 	rnic_arena_reap(&d->dev.user, grace_over, &d->dev);
 	return ret;

@@ -82,7 +82,8 @@ static int open_reach(struct shrimp_tx_peer *tp)
 		free(tp->reach);
 		tp->reach = NULL;
 	}
-	return ret;
+	/* its descriptor has another meaning by now: it is gone */
+	return ret == -ESTALE ? -ESRCH : ret;
 }
 
 void shrimp_rma_release(struct shrimp_tx_peer *tp)
@@ -179,6 +180,7 @@ static int error_of(int ret)
 		return 0;
 	case -ENOKEY:
 	case -ESTALE:
+	case -EAGAIN:
 		return FI_EKEYREJECTED;
 	case -ERANGE:
 		return FI_EINVAL;
@@ -342,7 +344,7 @@ static ssize_t rma(struct fid_ep *fid, const struct args *a)
 static uint64_t default_flags(struct fid_ep *ep, bool write)
 {
 	return shrimp_default_tx_flags(shrimp_ep_of(ep)) &
-	       (write ? WRITE_FLAGS & ~FI_INJECT : READ_FLAGS);
+	       (write ? WRITE_FLAGS : READ_FLAGS);
 }
 
 static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov,

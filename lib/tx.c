@@ -185,6 +185,8 @@ struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 		shrimp_slab_put(&tp->ep->ops, op);
 		return NULL;
 	}
+	if (s->rma && op->s.rma->copy)
+		tp->ep->rma_copied += s->len;
 	CDS_INIT_LIST_HEAD(&op->link);
 	cds_list_add_tail(&op->all, &tp->ops);
 	tp->nops++;
@@ -209,6 +211,8 @@ void shrimp_op_free(struct shrimp_op *op)
 		rnic_heap_free(&ep->heap, op->heap_off);
 	if (op->s.iov != &op->one && op->s.iov)
 		free((void *)(uintptr_t)op->s.iov);
+	if (op->s.rma && op->s.rma->copy)
+		ep->rma_copied -= op->s.len;
 	shrimp_rma_free(op->s.rma);
 	shrimp_slab_put(&ep->ops, op);
 }
@@ -659,9 +663,14 @@ int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 
 static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
-	struct shrimp_op *op = shrimp_op_new(tp, s);
+	struct shrimp_ep *ep = tp->ep;
+	struct shrimp_op *op;
 	int ret;
 
+	if (s->rma && s->inject &&
+	    ep->rma_copied + s->len > ep->domain->set->tx_buffer)
+		return -FI_EAGAIN;
+	op = shrimp_op_new(tp, s);
 	if (!op)
 		return -FI_ENOMEM;
 	ret = s->inject && !s->rma ? keep_payload(op) : 0;
@@ -739,6 +748,8 @@ ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
 	if (ret == -FI_EAGAIN) {
 		/* a client may only ever retry: look what has come free */
 		shrimp_tx_progress(ep);
+		/* a service may have turned out to be another destination */
+		tp = ep->tx[dest];
 		ret = give(ep, tp, s);
 	}
 	if (ret == -FI_EAGAIN)

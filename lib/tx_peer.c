@@ -314,6 +314,8 @@ void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
 		/* a last look: what was consumed was received */
 		rnic_lane_refresh(&tp->lane);
 		shrimp_tx_retire(tp);
+		/* before the lane is left: it may have a new sender then */
+		shrimp_rma_release(tp);
 		/* the lane is left: its owner, if it lives, may reuse it */
 		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
 		rnic_count64(&tp->ep->stats->resets, 1);
@@ -395,6 +397,8 @@ static void tx_free(struct shrimp_tx_peer *tp)
 	    (tp->inflight_bits || tp->nops))
 		tp->ep->place.keep = true;
 	if (tp->state == SHRIMP_TX_LIVE && tp->lane.sh) {
+		/* before the lane is left: it may have a new sender then */
+		shrimp_rma_release(tp);
 		/* R2: after the last descriptor; pairs with lane_left() */
 		rnic_store32_release(&tp->lane.sh->tx_state, RNIC_TX_CLOSED);
 		shrimp_tx_ring(tp);

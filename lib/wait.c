@@ -202,6 +202,7 @@ void shrimp_wait_enter(struct shrimp_wait_member *m)
 void shrimp_wait_leave(struct shrimp_wait_member *m)
 {
 	pthread_mutex_lock(&m->wait->lock);
+	/* under the lock; a signal that still sees it wakes in vain */
 	rnic_sub32_acqrel(&m->wait->sleepers, 1);
 	pthread_mutex_unlock(&m->wait->lock);
 }

@@ -204,6 +204,7 @@ long mt_rounds(long n)
 
 void mt_sent(uint64_t msgs, uint64_t bytes)
 {
+	/* relaxed: sums, read when all threads have ended */
 	atomic_fetch_add_explicit(&sent_msgs, msgs, memory_order_relaxed);
 	atomic_fetch_add_explicit(&sent_bytes, bytes, memory_order_relaxed);
 }
@@ -215,6 +216,7 @@ void mt_moved(MPI_Comm comm, uint64_t msgs, uint64_t bytes)
 	MPI_Comm_rank(comm, &rank);
 	if (rank)
 		return;
+	/* relaxed: sums, read when all threads have ended */
 	atomic_fetch_add_explicit(&moved_msgs, msgs, memory_order_relaxed);
 	atomic_fetch_add_explicit(&moved_bytes, bytes, memory_order_relaxed);
 }

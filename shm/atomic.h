@@ -73,6 +73,7 @@ static inline bool rnic_trylock32_acquire(rnic_a32 *a)
 {
 	uint32_t zero = 0;
 
+	/* a failure orders nothing: the caller tries again */
 	return atomic_compare_exchange_strong_explicit(
 		&a->v, &zero, 1, memory_order_acquire, memory_order_relaxed);
 }
@@ -192,6 +193,7 @@ static inline void rnic_fence_full(void)
 #else
 static inline void rnic_fence_full(void)
 {
+	/* on x86 a locked instruction */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 #endif

@@ -533,6 +533,11 @@ void rnic_place_free_lane(struct rnic_place *p, unsigned int lane)
 	rnic_store32_relaxed(&l->flag.over_budget, 0);
 	rnic_store32_relaxed(&l->flag.mapped, 0);
 	rnic_store32_relaxed(&l->tx_parked, 0);
+	for (unsigned int c = 0; c < RNIC_CTX_PER_EP; c++)
+		/* a sender that died inside: the next one is not, yet */
+		rnic_store64_relaxed(&l->reader[c].seq,
+				     (rnic_load64_relaxed(&l->reader[c].seq) +
+				      1) & ~UINT64_C(1));
 	rnic_store32_relaxed(&l->tx_state, RNIC_TX_NONE);
 	/* D1, see the header */
 	rnic_store64_release(&p->head->claim[lane], 0);

@@ -275,14 +275,23 @@ static bool has_left(const struct rnic_device *d,
 }
 
 /* True if the process of @it is gone for good; looks seldom. */
-static bool is_dead(struct rnic_grace_item *it, uint64_t now)
+static bool is_dead(const struct rnic_device *d, struct rnic_grace_item *it,
+		    uint64_t now)
 {
-	uint64_t identity;
+	uint64_t at = rnic_lane_off(it->place, it->lane) +
+		      offsetof(struct rnic_lane, sender.identity);
+	uint64_t identity, then;
+	int ret;
 
 	if (now < it->look_ms)
 		return false;
 	it->look_ms = now + LOOK_MS;
-	return rnic_claim_identity(it->claim, &identity) == -ESRCH;
+	ret = rnic_claim_identity(it->claim, &identity);
+	if (ret)
+		return ret == -ESRCH;
+	/* the claim knows the start only: exec shows in the stack */
+	then = read_word(d, at, 0) >> 32;
+	return identity >> 32 && then && identity >> 32 != then;
 }
 
 static void warn(struct rnic_grace *g, uint64_t now)
@@ -309,7 +318,7 @@ static void move_on(struct rnic_device *d, bool deaths)
 	for (size_t i = 0; i < g->n; i++) {
 		struct rnic_grace_item *it = &g->item[i];
 
-		if (!has_left(d, it) && !(deaths && is_dead(it, now)))
+		if (!has_left(d, it) && !(deaths && is_dead(d, it, now)))
 			g->item[left++] = *it;
 	}
 	g->n = left;

@@ -137,6 +137,7 @@ static inline bool rnic_lane_publish(struct rnic_lane_tx *tx,
 				     enum rnic_desc_kind kind,
 				     unsigned int flags, size_t len)
 {
+	/* L1 */
 	rnic_store64_release(&d->head,
 			     rnic_desc_head(++tx->seq, kind, flags, len));
 	/*

@@ -94,6 +94,7 @@ UNIT_TESTS += \
 EXTRA_PROGRAMS = shm/fence_model
 shm_fence_model_SOURCES = shm/fence_model.c
 shm_fence_model_LDADD =
+CLEANFILES += shm/fence_model$(EXEEXT)
 
 check-model: shm/fence_model$(EXEEXT)
 	shm/fence_model$(EXEEXT)

@@ -65,6 +65,7 @@ void rnic_spin_lock_shared(struct rnic_spin *l, uint64_t self)
 	unsigned int tries = 0;
 	uint64_t leans;
 
+	/* acquires what the last holder did; pairs with S4 */
 	while (!rnic_trylock32_acquire(&l->taken))
 		pause_or_yield(&tries);
 	/* relaxed: written by holders of `taken' only */

@@ -162,6 +162,7 @@ static void link_proc(struct rnic_proc *p)
 {
 	p->next = procs;
 	procs = p;
+	/* under the lock; a hint to readers without it */
 	if (!is_self(p))
 		rnic_add32_acqrel(&alive, 1);
 }
@@ -255,6 +256,7 @@ void rnic_proc_put(struct rnic_proc *p)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!--p->refs) {
+		/* under the lock; a hint to readers without it */
 		if (unlink_proc(p) && !rnic_proc_dead(p) && !is_self(p))
 			rnic_sub32_acqrel(&alive, 1);
 		close_fd(p);

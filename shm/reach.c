@@ -108,6 +108,9 @@ static int map(struct rnic_reach *x, unsigned int space, uint64_t off)
 
 	if (!ret)
 		ret = rnic_arena_map_window(&x->map, space, off);
+	if (ret == -ESTALE)
+		/* its descriptor has another meaning by now: it is gone */
+		return -ESRCH;
 	/* a leaf beyond the file: damaged tables are as good as no key */
 	return ret == -ENOENT || ret == -EFAULT ? -ENOKEY : ret;
 }
@@ -165,6 +168,11 @@ static int move_by_kernel(struct rnic_reach *x, const struct rnic_access *a,
 		ret = rnic_vm_read(x->remote->proc, buf, va, *n, &moved);
 	rnic_leave(&x->target);
 	*n = moved;
+	if (ret == -EPERM && !x->refused) {
+		x->refused = true;
+		/* says why, and what helps */
+		rnic_vm_probe(x->remote->proc, va);
+	}
 	return ret;
 }
 

@@ -31,6 +31,7 @@ struct rnic_reach {
 	struct rnic_arena_map map;  /* its arena, once needed */
 	bool ready;		    /* initialised */
 	bool arena;		    /* space 0 is in @map */
+	bool refused;		    /* that the kernel forbids it was said */
 };
 
 /* What is to be done at the peer. */

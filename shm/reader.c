@@ -585,6 +585,8 @@ static int read_once(struct rnic_target *t, const struct rnic_mpt *m,
 		return -ENOKEY;
 	f.va = rnic_load64_acquire(&m->va);
 	f.length = rnic_load64_acquire(&m->length);
+	/* the same: a version that has not moved says that all belong
+	 * together */
 	f.mtt = rnic_load64_acquire(&m->mtt);
 	f.rights = (uint32_t)rnic_load64_acquire(&m->rights);
 	p->x.binding = rnic_load64_acquire(&m->binding);

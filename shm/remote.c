@@ -586,6 +586,9 @@ static int check_tables(const struct rnic_remote *r)
 
 	if (h->mpt_head_off % RNIC_LINE == 0 && h->mpt_head_off < size &&
 	    h->mpt_slots <= UINT64_C(1) << RNIC_SLOT_BITS &&
+	    /* what device.c lays out: bounds what readers keep about it */
+	    h->index_slots <= 2 * h->mpt_slots &&
+	    h->mtt_pages <= h->mpt_slots / 16 &&
 	    part_fits(h->mpt_off, h->mpt_slots, sizeof(struct rnic_mpt),
 		      size) &&
 	    part_fits(h->index_off[0], h->index_slots,

@@ -73,6 +73,7 @@ static int maps_fd(void)
 		close(fd);
 		return -1;
 	}
+	/* one thread of several keeps its descriptor */
 	if (fd < 0 || rnic_cas64_seqcst(&kept, have, pid | (uint32_t)(fd + 1)))
 		return fd;
 	close(fd);

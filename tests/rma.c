@@ -516,6 +516,57 @@ static void contract_P4_owner_killed(void **state)
 	th_group_finish(g);
 }
 
+/*
+ * One is killed while it is inside, its lane is used by another one that only
+ * sends: the owner closes all the same.
+ */
+static void killed_inside(struct th_self *self)
+{
+	enum { BIG = 64 << 20 };
+	struct th_stack s;
+	struct fid_mr *mr = NULL;
+	unsigned char *p = calloc(1, BIG);
+	char hi[2];
+
+	th_check(p);
+	th_stack_open(&s, &plain);
+	th_stack_connect(&s, self);
+	if (!self->rank)
+		th_ok(fi_mr_reg(s.domain, p, BIG, RW, 0, KEY, 0, &mr, NULL));
+	th_barrier_progress(self, &s, "registered");
+	if (self->rank == 1)
+		th_note(self, "kill me", 1);
+	while (self->rank == 1) {
+		th_ok(fi_write(s.ep, p, BIG, NULL, s.peers[0], 0, KEY, p));
+		done(&s, FI_WRITE, p);
+	}
+	if (!self->rank)
+		th_quiet(&s, 1500);
+	th_barrier_progress(self, &s, "killed");
+	if (self->rank == 2) {
+		th_send(&s, s.peers[0], "hi", 2, NULL);
+		th_tx_ok(&s);
+	} else {
+		th_recv(&s, hi, 2, NULL);
+		th_rx_ok(&s);
+		th_ok(fi_close(&mr->fid));
+	}
+	th_stack_close(&s);
+	free(p);
+}
+
+static void contract_L1_killed_inside(void **state)
+{
+	struct th_group *g = th_group_start(3, killed_inside, NULL, 30);
+
+	(void)state;
+	th_group_wait_note(g, 1, "kill me");
+	th_group_pump(g, 50);
+	th_sleep_us(200000);
+	th_group_kill(g, 1, SIGKILL);
+	th_group_finish(g);
+}
+
 static const struct CMUnitTest tests[] = {
 	TH_CASE(sizes_device, 1, 30),
 	TH_CASE(sizes_private, 1, 30),
@@ -532,6 +583,7 @@ static const struct CMUnitTest tests[] = {
 	TH_CASE(virtual_addresses, 1, 20),
 	TH_CASE(everybody_writes, 4, 60),
 	cmocka_unit_test(contract_P4_owner_killed),
+	cmocka_unit_test(contract_L1_killed_inside),
 };
 
 TH_MAIN(tests)
