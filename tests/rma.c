@@ -551,6 +551,8 @@ static void killed_inside(struct th_self *self)
 		th_rx_ok(&s);
 		th_ok(fi_close(&mr->fid));
 	}
+	/* the new one is alive until then */
+	th_barrier(self, "region closed");
 	th_stack_close(&s);
 	free(p);
 }
