@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shm/compiler.h"
@@ -174,6 +175,152 @@ static inline void rnic_ptr_store_release(rnic_aptr *a, void *p)
 {
 	atomic_store_explicit(&a->v, p, memory_order_release);
 }
+
+/*
+ * Words of the application, which have no atomic type: 1, 2, 4 or 8 bytes,
+ * naturally aligned, in memory of any type (hence may_alias). The value is
+ * in the low bits of a uint64_t. Any thread or process; nothing blocks. All
+ * are sequentially consistent: one order of these, of the 128-bit ones below
+ * and of the application's own seq_cst operations, and each that writes is
+ * a full barrier.
+ */
+typedef uint8_t __attribute__((may_alias)) rnic_raw8;
+typedef uint16_t __attribute__((may_alias)) rnic_raw16;
+typedef uint32_t __attribute__((may_alias)) rnic_raw32;
+typedef uint64_t __attribute__((may_alias)) rnic_raw64;
+
+/* Loads the @size bytes at @p, which may be mapped for reading only. */
+static inline uint64_t rnic_raw_load_seqcst(const void *p, size_t size)
+{
+	switch (size) {
+	case 1:
+		return __atomic_load_n((const rnic_raw8 *)p, __ATOMIC_SEQ_CST);
+	case 2:
+		return __atomic_load_n((const rnic_raw16 *)p, __ATOMIC_SEQ_CST);
+	case 4:
+		return __atomic_load_n((const rnic_raw32 *)p, __ATOMIC_SEQ_CST);
+	default:
+		return __atomic_load_n((const rnic_raw64 *)p, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* Adds @x to the @size bytes at @p, wrapping; returns the value before. */
+static inline uint64_t rnic_raw_add_seqcst(void *p, size_t size, uint64_t x)
+{
+	switch (size) {
+	case 1:
+		return __atomic_fetch_add((rnic_raw8 *)p, (uint8_t)x,
+					  __ATOMIC_SEQ_CST);
+	case 2:
+		return __atomic_fetch_add((rnic_raw16 *)p, (uint16_t)x,
+					  __ATOMIC_SEQ_CST);
+	case 4:
+		return __atomic_fetch_add((rnic_raw32 *)p, (uint32_t)x,
+					  __ATOMIC_SEQ_CST);
+	default:
+		return __atomic_fetch_add((rnic_raw64 *)p, x, __ATOMIC_SEQ_CST);
+	}
+}
+
+/*
+ * Replaces the @size bytes at @p by @x if they hold @old. Returns the value
+ * before: @old if and only if it did.
+ */
+static inline uint64_t rnic_raw_cas_seqcst(void *p, size_t size, uint64_t old,
+					   uint64_t x)
+{
+	switch (size) {
+	case 1:
+		return __sync_val_compare_and_swap((rnic_raw8 *)p, (uint8_t)old,
+						   (uint8_t)x);
+	case 2:
+		return __sync_val_compare_and_swap((rnic_raw16 *)p,
+						   (uint16_t)old, (uint16_t)x);
+	case 4:
+		return __sync_val_compare_and_swap((rnic_raw32 *)p,
+						   (uint32_t)old, (uint32_t)x);
+	default:
+		return __sync_val_compare_and_swap((rnic_raw64 *)p, old, x);
+	}
+}
+
+/*
+ * Words of the application of 16 bytes, at a multiple of 16. Compilers call
+ * libatomic for them, and ThreadSanitizer its runtime; either may take a lock
+ * that another process does not see. So they are instructions here, which
+ * ThreadSanitizer does not see: it learns no order from them. A CPU with AVX
+ * loads 16 aligned bytes at once (both vendors say so), and every such CPU has
+ * the compare-and-swap. Without, or on other architectures, rnic_raw_has128()
+ * is false and the rest must not be called. The answer is the same in all
+ * processes of a host.
+ */
+__extension__ typedef unsigned __int128 rnic_u128;
+typedef rnic_u128 __attribute__((may_alias)) rnic_raw128;
+
+#if defined(__x86_64__)
+
+/* True if 16-byte words have atomic operations here. */
+static inline bool rnic_raw_has128(void)
+{
+	return __builtin_cpu_supports("avx");
+}
+
+/* As rnic_raw_cas_seqcst(), of 16 bytes; @p must be writable. */
+static inline rnic_u128 rnic_raw_cas128_seqcst(void *p, rnic_u128 old,
+					       rnic_u128 x)
+{
+	uint64_t lo = (uint64_t)old;
+	uint64_t hi = (uint64_t)(old >> 64);
+
+	__asm__ __volatile__("lock cmpxchg16b %0"
+			     : "+m"(*(rnic_raw128 *)p), "+a"(lo), "+d"(hi)
+			     : "b"((uint64_t)x), "c"((uint64_t)(x >> 64))
+			     : "memory", "cc");
+	return (rnic_u128)hi << 64 | lo;
+}
+
+/* As rnic_raw_load_seqcst(), of 16 bytes; read-only memory will do. */
+static inline rnic_u128 rnic_raw_load128_seqcst(const void *p)
+{
+	typedef long long v2 __attribute__((vector_size(16)));
+	union {
+		v2 v;
+		rnic_u128 x;
+	} u;
+
+	/* the CPU orders loads; "memory" keeps the compiler from it, too */
+	__asm__ __volatile__("movdqa %1, %0"
+			     : "=x"(u.v)
+			     : "m"(*(const rnic_raw128 *)p)
+			     : "memory");
+	return u.x;
+}
+
+#else
+
+/* True if 16-byte words have atomic operations here. */
+static inline bool rnic_raw_has128(void)
+{
+	return false;
+}
+
+/* Never called. */
+static inline rnic_u128 rnic_raw_cas128_seqcst(void *p, rnic_u128 old,
+					       rnic_u128 x)
+{
+	(void)p;
+	(void)x;
+	return old;
+}
+
+/* Never called. */
+static inline rnic_u128 rnic_raw_load128_seqcst(const void *p)
+{
+	(void)p;
+	return 0;
+}
+
+#endif
 
 /* Keeps the compiler, not the CPU, from moving accesses across it. */
 static inline void rnic_compiler_barrier(void)

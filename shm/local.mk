@@ -8,6 +8,8 @@ noinst_LTLIBRARIES += shm/librnic.la
 shm_librnic_la_CPPFLAGS = $(AM_CPPFLAGS) $(NDEBUG_CPPFLAGS)
 shm_librnic_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 shm_librnic_la_SOURCES = \
+	shm/aop.c \
+	shm/aop.h \
 	shm/arena.c \
 	shm/arena.h \
 	shm/arena_map.c \
@@ -65,6 +67,7 @@ shm_librnic_la_SOURCES = \
 	shm/window.h
 
 UNIT_TESTS += \
+	shm/aop_test \
 	shm/arena_map_test \
 	shm/arena_test \
 	shm/copy_test \
