@@ -195,26 +195,23 @@ static s128 with_sign(const union value *v, size_t size)
 /* The floating @v, exactly; an imaginary part of 0 if @type has none. */
 static union value widen(enum rnic_aop_type type, const union value *v)
 {
-	union value w = { .l = { 0, 0 } };
+	union value w;
+	bool both = shape_of(type) == COMPLEX;
 
 	switch (type) {
-	case RNIC_AOP_FLOAT_COMPLEX:
-		w.l[1] = (long double)v->f[1];
-		/* fall through */
 	case RNIC_AOP_FLOAT:
+	case RNIC_AOP_FLOAT_COMPLEX:
 		w.l[0] = (long double)v->f[0];
+		w.l[1] = both ? (long double)v->f[1] : 0;
 		break;
-	case RNIC_AOP_DOUBLE_COMPLEX:
-		w.l[1] = (long double)v->d[1];
-		/* fall through */
 	case RNIC_AOP_DOUBLE:
+	case RNIC_AOP_DOUBLE_COMPLEX:
 		w.l[0] = (long double)v->d[0];
+		w.l[1] = both ? (long double)v->d[1] : 0;
 		break;
-	case RNIC_AOP_LONG_DOUBLE_COMPLEX:
-		w.l[1] = v->l[1];
-		/* fall through */
 	default:
 		w.l[0] = v->l[0];
+		w.l[1] = both ? v->l[1] : 0;
 	}
 	return w;
 }
