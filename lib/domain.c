@@ -189,6 +189,17 @@ static int open_device(struct shrimp_domain *d)
 	return rnic_device_open(&d->dev, &cfg);
 }
 
+static bool grace_over(void *dev, uint64_t grace)
+{
+	return rnic_grace_ended(dev, grace);
+}
+
+void shrimp_domain_reap(struct shrimp_domain *d)
+{
+	rnic_mtt_reap(&d->mtt, grace_over, &d->dev);
+	rnic_arena_reap(&d->dev.user, grace_over, &d->dev);
+}
+
 /* The tables for regions. 0 or a negative errno; the device is open. */
 static int open_tables(struct shrimp_domain *d)
 {

@@ -61,6 +61,12 @@ static inline struct shrimp_domain *shrimp_domain_of(struct fid_domain *d)
  */
 void shrimp_domain_each(void (*fn)(struct shrimp_domain *, void *), void *arg);
 
+/*
+ * Gives back table pages and memory of the device whose grace period is over.
+ * Any thread outside a reader's section; never waits.
+ */
+void shrimp_domain_reap(struct shrimp_domain *d);
+
 /* shrimp_domain_each() for who holds shrimp_domain_fork_lock(). */
 void shrimp_domain_each_locked(void (*fn)(struct shrimp_domain *, void *),
 			       void *arg);

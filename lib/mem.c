@@ -23,11 +23,6 @@ static int mem_alloc(struct fid *fid, size_t size, size_t align, void **ptr)
 	return rnic_arena_alloc(&d->dev.user, size, align, ptr, &off);
 }
 
-static bool grace_over(void *arg, uint64_t grace)
-{
-	return rnic_grace_ended(arg, grace);
-}
-
 static int mem_free(struct fid *fid, void *ptr)
 {
 	struct shrimp_domain *d = (struct shrimp_domain *)fid;
@@ -39,7 +34,7 @@ static int mem_free(struct fid *fid, void *ptr)
 	if (d->inherited)
 		return rnic_arena_free(&d->dev.user, ptr, 0);
 	ret = rnic_arena_free(&d->dev.user, ptr, rnic_grace_now(&d->dev));
-	rnic_arena_reap(&d->dev.user, grace_over, &d->dev);
+	shrimp_domain_reap(d);
 	return ret;
 }
 

@@ -227,11 +227,6 @@ static int withdraw(struct shrimp_mr *mr)
 	return 0;
 }
 
-static bool grace_over(void *arg, uint64_t grace)
-{
-	return rnic_grace_ended(arg, grace);
-}
-
 /* ---- the object ---- */
 
 static int mr_close(struct fid *fid)
@@ -249,7 +244,7 @@ static int mr_close(struct fid *fid)
 	if (ret)
 		return ret;
 	unpin(mr);
-	rnic_mtt_reap(&d->mtt, grace_over, &d->dev);
+	shrimp_domain_reap(d);
 	shrimp_ref_put(&d->refs);
 	free(mr);
 	return 0;

@@ -431,7 +431,11 @@ struct rnic_lane {
 		rnic_a32 ret_taken;	    /* return entries consumed */
 		char taken_line[RNIC_LINE]; /* pads the group */
 	};
-	/* reader slot: written by the sender's execution contexts */
+	/*
+	 * Reader slot: written by the sender's execution contexts, each its
+	 * own; by the owner only while it frees the lane, before the claim
+	 * goes to 0 (D1), when the sender is gone: dead inside, it left it odd.
+	 */
 	union {
 		rnic_a64 seq;	      /* odd = inside */
 		char line[RNIC_LINE]; /* a line each */
