@@ -424,6 +424,7 @@ static rnic_u128 word_load(const void *p, size_t size)
 {
 	if (size == 16)
 		return rnic_raw_load128_seqcst(p);
+	/* in the order of the owner's own atomics, see aop.h */
 	return rnic_raw_load_seqcst(p, size);
 }
 
@@ -432,6 +433,7 @@ static rnic_u128 word_cas(void *p, size_t size, rnic_u128 old, rnic_u128 x)
 {
 	if (size == 16)
 		return rnic_raw_cas128_seqcst(p, old, x);
+	/* the same */
 	return rnic_raw_cas_seqcst(p, size, (uint64_t)old, (uint64_t)x);
 }
 
@@ -447,6 +449,7 @@ static void apply_native(const struct rnic_aop *a, const union value *x,
 	rnic_u128 seen;
 
 	if (a->op == RNIC_AOP_SUM && is_integer(a->type) && size <= 8) {
+		/* the same */
 		t->bits =
 			rnic_raw_add_seqcst(a->target, size, (uint64_t)x->bits);
 		return;
