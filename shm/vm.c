@@ -6,61 +6,37 @@
 #include "shm/vm.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shm/identity.h"
 #include "shm/layout.h"
 #include "shm/log.h"
 
-typedef ssize_t (*vm_call)(pid_t pid, const struct iovec *local,
-			   unsigned long nlocal, const struct iovec *remote,
-			   unsigned long nremote, unsigned long flags);
-
-/* One direction. */
-struct way {
-	vm_call call;	 /* the system call */
-	bool look_after; /* what it brought counts only if the peer lives */
-};
-
-static const struct way way_in = { process_vm_readv, true };
-static const struct way way_out = { process_vm_writev, false };
-
-/* False once the peer is known to be dead. Without a pidfd: its identity. */
-static bool alive(const struct rnic_proc *p)
-{
-	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
-	uint64_t identity;
-
-	if (rnic_proc_dead(p))
-		return false;
-	if (p->pid == (uint32_t)getpid())
-		return true;
-	if (p->fd >= 0)
-		return poll(&pfd, 1, 0) <= 0;
-	return !rnic_identity_of(p->pid, &identity) && identity == p->identity;
-}
-
-/* One system call. Returns the bytes moved, or a negative errno. */
-static ssize_t move_once(const struct rnic_proc *p, const struct way *w,
-			 struct iovec local, uint64_t remote)
+/*
+ * One system call. Returns the bytes moved, or a negative errno. @in: from the
+ * peer, then the look is after it: what it brought counts only then. A constant
+ * at each caller: after a system call each branch and each return is one that
+ * the CPU does not expect.
+ */
+RNIC_HOT ssize_t move_once(struct rnic_proc *p, bool in, struct iovec local,
+			   uint64_t remote)
 {
 	struct iovec there = { .iov_base = (void *)(uintptr_t)remote,
 			       .iov_len = local.iov_len };
 	ssize_t n;
 
-	if (!alive(p))
+	if (in ? rnic_proc_dead(p) : !rnic_proc_look_lately(p))
 		return -ESRCH;
 	do {
-		n = w->call((pid_t)p->pid, &local, 1, &there, 1, 0);
+		n = in ? process_vm_readv(p->pid, &local, 1, &there, 1, 0)
+		       : process_vm_writev(p->pid, &local, 1, &there, 1, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	/* a pid that was recycled before the call has a readable pidfd now */
-	if (w->look_after && !alive(p))
+	if (in && !rnic_proc_look_lately(p))
 		return -ESRCH;
 	return n;
 }
@@ -75,8 +51,8 @@ static size_t to_page_end(uint64_t addr)
  * After -EFAULT for more than a page goes on page by page, so that all before
  * the bad page is moved on every kernel.
  */
-static int move(const struct rnic_proc *p, const struct way *w, char *here,
-		uint64_t there, size_t len, size_t *moved)
+RNIC_HOT int move(struct rnic_proc *p, bool in, char *here, uint64_t there,
+		  size_t len, size_t *moved)
 {
 	size_t most = RNIC_VM_CHUNK, done = 0;
 	ssize_t n = 0;
@@ -84,7 +60,7 @@ static int move(const struct rnic_proc *p, const struct way *w, char *here,
 	while (done < len) {
 		size_t left = len - done, want = left < most ? left : most;
 
-		n = move_once(p, w, (struct iovec){ here + done, want },
+		n = move_once(p, in, (struct iovec){ here + done, want },
 			      there + done);
 		if (n > 0) {
 			done += (size_t)n;
@@ -98,16 +74,16 @@ static int move(const struct rnic_proc *p, const struct way *w, char *here,
 	return done == len ? 0 : n ? (int)n : -EFAULT;
 }
 
-int rnic_vm_read(const struct rnic_proc *p, void *dst, uint64_t src, size_t len,
+int rnic_vm_read(struct rnic_proc *p, void *dst, uint64_t src, size_t len,
 		 size_t *moved)
 {
-	return move(p, &way_in, dst, src, len, moved);
+	return move(p, true, dst, src, len, moved);
 }
 
-int rnic_vm_write(const struct rnic_proc *p, uint64_t dst, const void *src,
+int rnic_vm_write(struct rnic_proc *p, uint64_t dst, const void *src,
 		  size_t len, size_t *moved)
 {
-	return move(p, &way_out, (char *)(uintptr_t)src, dst, len, moved);
+	return move(p, false, (char *)(uintptr_t)src, dst, len, moved);
 }
 
 /* Yama's setting, or -1. */
@@ -123,10 +99,10 @@ static int yama_scope(void)
 	return n;
 }
 
-int rnic_vm_probe(const struct rnic_proc *p, uint64_t va)
+int rnic_vm_probe(struct rnic_proc *p, uint64_t va)
 {
 	char byte;
-	ssize_t n = move_once(p, &way_in, (struct iovec){ &byte, 1 }, va);
+	ssize_t n = move_once(p, true, (struct iovec){ &byte, 1 }, va);
 
 	if (n >= 0 || n == -EFAULT)
 		return 0;

@@ -168,6 +168,34 @@ static void both_ways(void **state)
 	stop();
 }
 
+static void in_one_call(void **state)
+{
+	const size_t hole = RNIC_VM_CHUNK + 5 * PAGE;
+	uint64_t at;
+
+	(void)state;
+	start(with_hole);
+	fill();
+	at = (uintptr_t)area;
+	assert_true(rnic_vm_move(peer, false, buf, at + 3, RNIC_VM_CHUNK));
+	assert_memory_equal(buf, area + 3, RNIC_VM_CHUNK);
+	memset(buf, 9, PAGE);
+	assert_true(rnic_vm_move(peer, true, buf, at + 5, 64));
+	assert_true(rnic_vm_move(peer, false, buf + PAGE, at + 4, 66));
+	assert_int_equal(buf[PAGE], area[4]);
+	assert_memory_equal(buf + PAGE + 1, buf, 64);
+	assert_int_equal(buf[PAGE + 65], area[69]);
+	/* a part, and nothing: not done */
+	assert_false(rnic_vm_move(peer, true, buf, at + hole - 1, 2));
+	assert_false(rnic_vm_move(peer, false, buf, at + hole, 1));
+	/* in the same tick: what a dead one's number brings does not count */
+	rnic_store32_relaxed(&peer->dead, 1);
+	assert_false(rnic_vm_move(peer, false, buf, at, 8));
+	assert_false(rnic_vm_move(peer, true, buf, at, 8));
+	rnic_store32_relaxed(&peer->dead, 0);
+	stop();
+}
+
 /* Everything before the hole, and nothing after it. */
 static void stops_at_a_hole(void **state)
 {
@@ -245,6 +273,8 @@ static void dead_peer(void **state)
 	assert_int_equal(rnic_vm_write(peer, (uintptr_t)area, buf, 8, &moved),
 			 -ESRCH);
 	assert_int_equal(rnic_vm_probe(peer, (uintptr_t)area), -ESRCH);
+	assert_false(rnic_vm_move(peer, false, buf, (uintptr_t)area, 8));
+	assert_false(rnic_vm_move(peer, true, buf, (uintptr_t)area, 8));
 	stop();
 }
 
@@ -259,11 +289,15 @@ static void other_process_with_that_pid(void **state)
 	p.pid = (uint32_t)pid;
 	p.identity = peer->identity;
 	assert_int_equal(rnic_vm_read(&p, buf, (uintptr_t)area, 8, &moved), 0);
+	/* in another tick of the clock */
+	rnic_store64_relaxed(&p.looked, 0);
 	p.identity++;
 	assert_int_equal(rnic_vm_read(&p, buf, (uintptr_t)area, 8, &moved),
 			 -ESRCH);
 	assert_int_equal(rnic_vm_write(&p, (uintptr_t)area, buf, 8, &moved),
 			 -ESRCH);
+	assert_false(rnic_vm_move(&p, false, buf, (uintptr_t)area, 8));
+	assert_false(rnic_vm_move(&p, true, buf, (uintptr_t)area, 8));
 	p.identity--;
 	rnic_store32_relaxed(&p.dead, 1);
 	assert_int_equal(rnic_vm_read(&p, buf, (uintptr_t)area, 8, &moved),
@@ -364,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(both_ways, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(stops_at_a_hole, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(respects_protection, setup,

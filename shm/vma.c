@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "shm/atomic.h"
@@ -43,13 +45,20 @@ struct query {
 };
 _Static_assert(sizeof(struct query) == 104, "as in the kernel");
 
+#define MEMFD "/memfd:" /* names of memfds begin so */
 #define QUERY _IOWR('f', 17, struct query)
 
 enum {
 	QUERY_READABLE = 1,	     /* bits of vma_flags */
 	QUERY_WRITABLE = 2,	     /* the same */
 	QUERY_EXECUTABLE = 4,	     /* the same */
+	QUERY_SHARED = 8,	     /* the same: it may be */
 	QUERY_COVERING_OR_NEXT = 16, /* flag of the question */
+};
+
+enum {
+	MAPS_SHARE = 4,	      /* a quarter is ours */
+	MAPS_DEFAULT = 65530, /* the kernel's, if it does not say */
 };
 
 static rnic_a64 kept;	   /* pid << 32 | descriptor + 1; 0: none */
@@ -81,44 +90,70 @@ static int maps_fd(void)
 }
 
 /* 0, -ENOENT, or -ENOTSUP. */
-static int next_by_ioctl(uint64_t addr, struct rnic_vma *v)
+static int ask(struct query *q)
 {
-	struct query q = { .size = sizeof(q),
-			   .flags = QUERY_COVERING_OR_NEXT,
-			   .addr = addr };
 	/* relaxed: a switch for tests */
 	int fd = rnic_load32_relaxed(&text_only) ? -1 : maps_fd();
 
+	q->size = sizeof(*q);
 	if (fd < 0)
 		return -ENOTSUP;
-	if (ioctl(fd, QUERY, &q))
+	if (ioctl(fd, QUERY, q))
 		return errno == ENOENT ? -ENOENT : -ENOTSUP;
-	v->start = q.vma_start;
-	v->end = q.vma_end;
-	v->prot = (q.vma_flags & QUERY_READABLE ? PROT_READ : 0) |
-		  (q.vma_flags & QUERY_WRITABLE ? PROT_WRITE : 0) |
-		  (q.vma_flags & QUERY_EXECUTABLE ? PROT_EXEC : 0);
 	return 0;
 }
 
-/* Reads "start-end rwx". */
-static bool parse(const char *line, struct rnic_vma *v)
+static int next_by_ioctl(uint64_t addr, struct rnic_vma *v)
 {
-	char r, w, x;
+	struct query q = { .flags = QUERY_COVERING_OR_NEXT, .addr = addr };
+	int ret = ask(&q);
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c%c", &v->start, &v->end,
-		   &r, &w, &x) != 5)
+	if (ret)
+		return ret;
+	*v = (struct rnic_vma){
+		.start = q.vma_start,
+		.end = q.vma_end,
+		.prot = (q.vma_flags & QUERY_READABLE ? PROT_READ : 0) |
+			(q.vma_flags & QUERY_WRITABLE ? PROT_WRITE : 0) |
+			(q.vma_flags & QUERY_EXECUTABLE ? PROT_EXEC : 0),
+		.shared = q.vma_flags & QUERY_SHARED,
+		.dev = makedev(q.dev_major, q.dev_minor),
+		.ino = q.inode,
+		.off = q.vma_offset,
+		.page = q.vma_page_size,
+	};
+	return 0;
+}
+
+/*
+ * Reads "start-end rwxs offset major:minor inode"; *@name: where the path
+ * begins, if there is one.
+ */
+static bool parse(const char *line, struct rnic_vma *v, int *name)
+{
+	unsigned int major, minor;
+	char r, w, x, s;
+
+	if (sscanf(line,
+		   "%" SCNx64 "-%" SCNx64 " %c%c%c%c %" SCNx64 " %x:%x %" SCNu64
+		   " %n",
+		   &v->start, &v->end, &r, &w, &x, &s, &v->off, &major, &minor,
+		   &v->ino, name) != 10)
 		return false;
 	v->prot = (r == 'r' ? PROT_READ : 0) | (w == 'w' ? PROT_WRITE : 0) |
 		  (x == 'x' ? PROT_EXEC : 0);
+	v->shared = s == 's';
+	v->page = 0;
+	v->dev = makedev(major, minor);
 	return true;
 }
 
-static int next_by_text(uint64_t addr, struct rnic_vma *v)
+/* *@memfd: its name says that it is one. */
+static int next_by_text(uint64_t addr, struct rnic_vma *v, bool *memfd)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
+	int ret = -ENOENT, name = 0;
 	struct rnic_vma at;
-	int ret = -ENOENT;
 	char line[512];
 
 	if (!f) {
@@ -127,9 +162,10 @@ static int next_by_text(uint64_t addr, struct rnic_vma *v)
 	}
 	/* the rest of a long line (a path) does not parse, or ends below */
 	while (ret && fgets(line, sizeof(line), f)) {
-		if (!parse(line, &at) || at.end <= addr)
+		if (!parse(line, &at, &name) || at.end <= addr)
 			continue;
 		*v = at;
+		*memfd = !strncmp(line + name, MEMFD, strlen(MEMFD));
 		ret = 0;
 	}
 	fclose(f);
@@ -139,8 +175,23 @@ static int next_by_text(uint64_t addr, struct rnic_vma *v)
 int rnic_vma_next(uint64_t addr, struct rnic_vma *v)
 {
 	int ret = next_by_ioctl(addr, v);
+	bool memfd;
 
-	return ret == -ENOTSUP ? next_by_text(addr, v) : ret;
+	return ret == -ENOTSUP ? next_by_text(addr, v, &memfd) : ret;
+}
+
+bool rnic_vma_is_memfd(uint64_t addr)
+{
+	char name[PATH_MAX] = "";
+	struct query q = { .addr = addr,
+			   .name_size = sizeof(name),
+			   .name_addr = (uintptr_t)name };
+	struct rnic_vma v;
+	bool memfd = false;
+
+	if (ask(&q) != -ENOTSUP)
+		return !strncmp(name, MEMFD, strlen(MEMFD));
+	return !next_by_text(addr, &v, &memfd) && v.start <= addr && memfd;
 }
 
 bool rnic_vma_fast(void)
@@ -161,4 +212,16 @@ void rnic_vma_text_only(bool on)
 	/* relaxed: tests set it before they look */
 	rnic_store32_relaxed(&text_only, on);
 	rnic_store32_relaxed(&answers, 0);
+}
+
+uint64_t rnic_vma_quarter(void)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	uint64_t n;
+
+	if (!f || fscanf(f, "%" SCNu64, &n) != 1)
+		n = MAPS_DEFAULT;
+	if (f)
+		fclose(f);
+	return n / MAPS_SHARE;
 }

@@ -19,6 +19,11 @@ struct rnic_vma {
 	uint64_t start; /* first address */
 	uint64_t end;	/* last address + 1 */
 	int prot;	/* PROT_READ | PROT_WRITE | PROT_EXEC, as mapped */
+	bool shared;	/* MAP_SHARED; it then has a file */
+	uint64_t dev;	/* st_dev of its file, 0: none */
+	uint64_t ino;	/* st_ino of its file */
+	uint64_t off;	/* byte of the file at @start */
+	uint64_t page;	/* bytes of its pages; 0: not known (text) */
 };
 
 /*
@@ -30,10 +35,23 @@ struct rnic_vma {
 int rnic_vma_next(uint64_t addr, struct rnic_vma *v);
 
 /*
+ * True if the mapping that holds @addr is of a memfd, by its name; else, or
+ * if there is none, false. Costs, and is called, as rnic_vma_next().
+ */
+bool rnic_vma_is_memfd(uint64_t addr);
+
+/*
  * True if the one-ioctl way works here; rnic_vma_next() is cheap then. Any
  * thread.
  */
 bool rnic_vma_fast(void);
+
+/*
+ * A quarter of vm.max_map_count: what either pins or watches may add to the
+ * mappings of the process, whose own calls fail when there are no more. Any
+ * thread; file I/O.
+ */
+uint64_t rnic_vma_quarter(void);
 
 /* For tests: never the ioctl from now on, as on older kernels. */
 void rnic_vma_text_only(bool on);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,50 @@ static void both_ways(void **state)
 	munmap(p, 6 * PAGE);
 }
 
+/* What is said of the file behind a mapping. */
+static void check_file(void)
+{
+	int fd = memfd_create("vma test", MFD_CLOEXEC);
+	struct rnic_vma v;
+	struct stat st;
+	char *p;
+
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 3 * PAGE);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(rnic_vma_next((uintptr_t)p, &v), 0);
+	assert_true(v.shared);
+	assert_int_equal(v.dev, st.st_dev);
+	assert_int_equal(v.ino, st.st_ino);
+	assert_int_equal(v.off, 3 * PAGE);
+	assert_true(rnic_vma_is_memfd((uintptr_t)p));
+	munmap(p, PAGE);
+	assert_false(rnic_vma_is_memfd((uintptr_t)p));
+	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(rnic_vma_next((uintptr_t)p, &v), 0);
+	assert_false(v.shared);
+	assert_int_equal(v.ino, st.st_ino);
+	munmap(p, PAGE);
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(rnic_vma_next((uintptr_t)p, &v), 0);
+	assert_true(v.shared);
+	assert_false(rnic_vma_is_memfd((uintptr_t)p));
+	munmap(p, PAGE);
+	close(fd);
+}
+
+static void files(void **state)
+{
+	(void)state;
+	rnic_vma_text_only(true);
+	check_file();
+	rnic_vma_text_only(false);
+	check_file();
+}
+
 static void child_asks_for_itself(void **state)
 {
 	pid_t parent = getpid(), pid;
@@ -115,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_ways),
+		cmocka_unit_test(files),
 		cmocka_unit_test(child_asks_for_itself),
 		cmocka_unit_test(descriptor_closed),
 	};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Ranges of this process's memory whose unmapping the kernel tells of: a
+ * userfaultfd(2) whose ranges are registered for write-protection, which is
+ * never used, so that no access ever faults because of it.
+ *
+ * Watches do not nest in the kernel, and registering a range skips its holes
+ * in silence (what is mapped there later is not watched). So they are counted
+ * per page range, as pins are (shm/pin.h), and whoever relies on one arms it
+ * again after each change of the mappings. One mutex protects the table; it is
+ * for the threads of the application and the agents, never for the monitor.
+ *
+ * Who waits for an event is the thread that unmaps, in its system call, until
+ * the event is read (shm/monitor.h).
+ */
+#ifndef RNIC_WATCH_H
+#define RNIC_WATCH_H
+
+#include <stdint.h>
+
+/*
+ * Opens the descriptor, for user mode only where the kernel knows that, with
+ * events of munmap(2), madvise(2) and mremap(2). One thread; not opened yet.
+ * Returns it (non-blocking, close-on-exec), or a negative errno: -ENOSYS,
+ * -EPERM, -EINVAL (a kernel without), -EMFILE. Partner: rnic_watch_close().
+ */
+int rnic_watch_open(void);
+
+/*
+ * Ends all watches, each range by itself, then closes: a descriptor that a
+ * child has inherited must not make our munmap(2) wait for ever. No other call
+ * is under way. Not open: nothing.
+ */
+void rnic_watch_close(void);
+
+/*
+ * Counts the pages of @len bytes at @addr as watched; nothing is armed yet.
+ * Any thread. Returns 0, -ENOMEM, -ENODEV (not open), -ENOSPC (logged as
+ * information): each run of watched pages splits off two mappings, and those
+ * are a quarter of vm.max_map_count already. Partner: rnic_watch_put(), with
+ * the same values.
+ */
+int rnic_watch_get(uint64_t addr, uint64_t len);
+
+/*
+ * Arms the pages of @len bytes at @addr, which are counted: what is mapped
+ * there now is watched. Any thread; a system call. Returns 0, or that it
+ * cannot be: -EINVAL (a mapping of a kind that cannot, or none at all),
+ * -EBUSY (another one watches it), -EPERM (not writable, of a file), -ENODEV
+ * (not open), -ENOMEM. Then nothing is known of any of it.
+ */
+int rnic_watch_arm(uint64_t addr, uint64_t len);
+
+/*
+ * Looks whether one watched mapping holds all pages of @len bytes at @addr, and
+ * no change of watched memory is under way: from when the kernel begins one,
+ * before it can give the address to another mapping, until its event was
+ * read. Any thread; one system call. Returns 0, -EAGAIN (a change is under
+ * way), -ENOENT (not all is watched, or it is two mappings), -ENODEV (not
+ * open). What was read of the mapping before, and is the same after it, was
+ * so all the time.
+ */
+int rnic_watch_check(uint64_t addr, uint64_t len);
+
+/* One count less; what is counted no more is watched no more. Any thread. */
+void rnic_watch_put(uint64_t addr, uint64_t len);
+
+/*
+ * Ends the watch of the @len bytes at @addr in the kernel, whatever is
+ * counted: mremap(2) took it along. Also for the monitor: a system call, no
+ * lock.
+ */
+void rnic_watch_disarm(uint64_t addr, uint64_t len);
+
+/* Ranges in the table, for tests. Any thread. */
+uint64_t rnic_watch_ranges(void);
+
+/* Mappings that watches may have caused. Any thread. */
+uint64_t rnic_watch_mappings(void);
+
+/* For tests: mappings that they may cause, 0 for the kernel's quarter. */
+void rnic_watch_limit(uint64_t mappings);
+
+/*
+ * Child after fork, its only thread: closes the descriptor and forgets the
+ * table. The child's mappings are not watched.
+ */
+void rnic_watch_forked(void);
+
+#endif /* RNIC_WATCH_H */
