@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "shm/log.h"
-#include "shm/topo.h"
 
 /* A run of pages of the segment. */
 struct rnic_arena_piece {
@@ -48,11 +47,12 @@ static uint64_t round_up(uint64_t x, uint64_t a)
 	return (x + a - 1) & ~(a - 1);
 }
 
-void rnic_arena_init(struct rnic_arena *a, struct rnic_segment *seg, int node)
+void rnic_arena_init(struct rnic_arena *a, struct rnic_segment *seg,
+		     const struct rnic_numa *numa)
 {
 	*a = (struct rnic_arena){
 		.seg = seg,
-		.node = node,
+		.numa = *numa,
 		.end = RNIC_ARENA_USER,
 		.fork_pipe = { -1, -1 },
 	};
@@ -288,6 +288,7 @@ static int map_piece(struct rnic_arena *a, struct rnic_arena_piece *p,
 		     uint64_t align)
 {
 	char *at = reserve(p->len, align);
+	int ret;
 
 	if (!at) {
 		rnic_log(RNIC_LOG_WARN,
@@ -306,7 +307,11 @@ static int map_piece(struct rnic_arena *a, struct rnic_arena_piece *p,
 	madvise(at, p->len, MADV_DONTDUMP);
 	if (p->len >= RNIC_ARENA_HUGE)
 		madvise(at, p->len, MADV_HUGEPAGE);
-	rnic_topo_bind(at, p->len, a->node);
+	ret = rnic_numa_bind(&a->numa, at, p->len);
+	if (ret) {
+		munmap(at, p->len);
+		return ret;
+	}
 	p->start = (uintptr_t)at;
 	p->stop = p->start + p->len;
 	return 0;
@@ -416,6 +421,18 @@ void rnic_arena_reap(struct rnic_arena *a,
 		discard(a, p);
 	}
 	pthread_mutex_unlock(&a->lock);
+}
+
+uint64_t rnic_arena_left(struct rnic_arena *a, const void *ptr)
+{
+	uint64_t at = (uintptr_t)ptr, left;
+	struct rnic_arena_piece *p;
+
+	pthread_mutex_lock(&a->lock);
+	p = a->forked ? NULL : find(a, at);
+	left = p ? p->stop - at : 0;
+	pthread_mutex_unlock(&a->lock);
+	return left;
 }
 
 int rnic_arena_find(struct rnic_arena *a, const void *ptr, size_t len,

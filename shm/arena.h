@@ -5,12 +5,13 @@
  * owner's side. arena_map.h has the peers'.
  *
  * Pages of the arena segment from RNIC_ARENA_USER on, mapped shared,
- * populated, on the home node. The segment grows as needed. An allocation has
- * pages of its own. Freed memory leaves the owner's address space at once;
- * its pages go, and its place is used again, when a grace period has ended
- * that began after the last key for it was invalidated. One mutex protects
- * the bookkeeping (inner to everything but the log); nobody waits for another
- * process. If the owner dies, the memory goes with the last mapping.
+ * populated, on the node that the policy says. The segment grows as needed.
+ * An allocation has pages of its own. Freed memory leaves the owner's address
+ * space at once; its pages go, and its place is used again, when a grace
+ * period has ended that began after the last key for it was invalidated. One
+ * mutex protects the bookkeeping (inner to everything but the log); nobody
+ * waits for another process. If the owner dies, the memory goes with the last
+ * mapping.
  */
 #ifndef RNIC_ARENA_H
 #define RNIC_ARENA_H
@@ -22,6 +23,7 @@
 
 #include "shm/atomic.h"
 #include "shm/layout.h"
+#include "shm/numa.h"
 #include "shm/segment.h"
 
 #define RNIC_ARENA_HUGE (UINT64_C(2) << 20) /* aligned to it from here on */
@@ -31,7 +33,7 @@ struct rnic_arena_piece; /* private to arena.c */
 /* The owner's side. Zeroed: finished. */
 struct rnic_arena {
 	struct rnic_segment *seg;	 /* the arena; its size grows */
-	int node;			 /* NUMA node for pages, -1: any */
+	struct rnic_numa numa;		 /* where pages go */
 	pthread_mutex_t lock;		 /* protects all below; inner */
 	uint64_t end;			 /* places below were handed out once */
 	void *live;			 /* tree of pieces by address */
@@ -48,11 +50,12 @@ struct rnic_arena {
 
 /*
  * Readies @a over @seg, which is sealed against shrinking but not against
- * growing, from offset RNIC_ARENA_USER on; @node as for rnic_topo_bind(), -1
- * for no binding. @seg stays the caller's and open. One thread. No error.
+ * growing, from offset RNIC_ARENA_USER on; pages go where @numa, copied, says.
+ * @seg stays the caller's and open. One thread. No error.
  * Partner: rnic_arena_fini().
  */
-void rnic_arena_init(struct rnic_arena *a, struct rnic_segment *seg, int node);
+void rnic_arena_init(struct rnic_arena *a, struct rnic_segment *seg,
+		     const struct rnic_numa *numa);
 
 /*
  * Unmaps what is still allocated and frees the bookkeeping. No other call is
@@ -89,6 +92,12 @@ int rnic_arena_free(struct rnic_arena *a, void *ptr, uint64_t grace);
  */
 void rnic_arena_reap(struct rnic_arena *a,
 		     bool (*ended)(void *arg, uint64_t grace), void *arg);
+
+/*
+ * Bytes from @ptr to the end of the allocation that it lies in; 0: in none. Any
+ * thread.
+ */
+uint64_t rnic_arena_left(struct rnic_arena *a, const void *ptr);
 
 /*
  * Looks whether @len bytes at @ptr are all inside one allocation. Any thread;

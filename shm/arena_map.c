@@ -97,6 +97,21 @@ int rnic_arena_map_add(struct rnic_arena_map *m, unsigned int space,
 	return ret;
 }
 
+void rnic_arena_map_drop(struct rnic_arena_map *m, unsigned int space)
+{
+	struct rnic_arena_space *s;
+
+	if (space >= RNIC_MTT_SPACES)
+		return;
+	pthread_mutex_lock(&m->lock);
+	/* relaxed: under the writers' lock */
+	s = rnic_ptr_load_relaxed(&m->space[space]);
+	/* W3: that there is none; nobody looks */
+	rnic_ptr_store_release(&m->space[space], NULL);
+	pthread_mutex_unlock(&m->lock);
+	space_free(s);
+}
+
 /* Bounds @offset by the file's real size, asked again if it has grown. */
 static int check_size(struct rnic_arena_space *s, uint64_t offset)
 {

@@ -2,7 +2,8 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * A peer's memory in this process: windows of 1 GiB of its spaces (space 0 is
- * its arena), mapped on first use, kept to the end.
+ * its arena), mapped on first use, kept to the end, or until a space is
+ * dropped.
  *
  * Adding and mapping take a mutex; looking takes nothing. The offsets that a
  * peer's tables name are bounded by the size of the file, which is sealed
@@ -64,6 +65,12 @@ int rnic_arena_map_add(struct rnic_arena_map *m, unsigned int space,
 		       const struct rnic_segment *seg);
 
 /*
+ * Unmaps and closes space @space, if there is one; another may be added in
+ * its place. No look at it is under way. Any thread.
+ */
+void rnic_arena_map_drop(struct rnic_arena_map *m, unsigned int space);
+
+/*
  * Maps the window that holds byte @offset of @space, unless it is mapped; for
  * when rnic_arena_map_look() found nothing. Any thread, outside a reader's
  * section: it takes a lock and does system calls. Returns 0 (look again),
@@ -76,7 +83,7 @@ int rnic_arena_map_window(struct rnic_arena_map *m, unsigned int space,
  * Address of byte @offset of @space and the bytes that follow it in this
  * window and this file, at least one. NULL if it is not mapped (yet). Any
  * thread: no lock, no system call, fit for a reader's section. Nothing is
- * unmapped before rnic_arena_map_fini().
+ * unmapped before rnic_arena_map_drop() or rnic_arena_map_fini().
  */
 static inline void *rnic_arena_map_look(const struct rnic_arena_map *m,
 					unsigned int space, uint64_t offset,

@@ -35,6 +35,7 @@ enum {
 };
 
 static const size_t mib = 1 << 20;
+static const struct rnic_numa no_numa = { .mode = RNIC_NUMA_OFF };
 
 static struct rnic_segment seg;
 static struct rnic_arena arena;
@@ -52,7 +53,7 @@ static int setup(void **state)
 	if (rnic_segment_create(&seg, "arena-test", RNIC_ARENA_USER) ||
 	    rnic_segment_seal(&seg, F_SEAL_SHRINK))
 		return -1;
-	rnic_arena_init(&arena, &seg, 0);
+	rnic_arena_init(&arena, &seg, &no_numa);
 	return 0;
 }
 
@@ -381,7 +382,7 @@ static int limited(void *arg)
 	(void)arg;
 	if (setrlimit(RLIMIT_FSIZE, &rl))
 		return SKIP;
-	rnic_arena_init(&a, &seg, -1);
+	rnic_arena_init(&a, &seg, &no_numa);
 	return rnic_arena_alloc(&a, 1, 0, &p, &off) != -EFBIG || bytes_used();
 }
 

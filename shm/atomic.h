@@ -139,6 +139,18 @@ static inline uint64_t rnic_add64_relaxed(rnic_a64 *a, uint64_t x)
 	return atomic_fetch_add_explicit(&a->v, x, memory_order_relaxed);
 }
 
+/* Adds @x to @a after everything before it; returns the value before. */
+static inline uint64_t rnic_add64_release(rnic_a64 *a, uint64_t x)
+{
+	return atomic_fetch_add_explicit(&a->v, x, memory_order_release);
+}
+
+/* Subtracts @x with acquire and release order; returns the value before. */
+static inline uint64_t rnic_sub64_acqrel(rnic_a64 *a, uint64_t x)
+{
+	return atomic_fetch_sub_explicit(&a->v, x, memory_order_acq_rel);
+}
+
 /*
  * Replaces @a by @x if it holds @old; a full barrier when it does.
  * Returns true on success.
@@ -170,6 +182,23 @@ static inline void *rnic_ptr_load_relaxed(const rnic_aptr *a)
 	return atomic_load_explicit(&a->v, memory_order_relaxed);
 }
 
+/* Exchanges @a for @p with acquire and release order; returns the old one. */
+static inline void *rnic_ptr_xchg_acqrel(rnic_aptr *a, void *p)
+{
+	return atomic_exchange_explicit(&a->v, p, memory_order_acq_rel);
+}
+
+/*
+ * Replaces @a by @p, after everything before it, if it holds @old. Returns
+ * true on success.
+ */
+static inline bool rnic_ptr_cas_release(rnic_aptr *a, void *old, void *p)
+{
+	/* a failure orders nothing: the caller tries again */
+	return atomic_compare_exchange_strong_explicit(
+		&a->v, &old, p, memory_order_release, memory_order_relaxed);
+}
+
 /* Publishes the pointer after everything before it. */
 static inline void rnic_ptr_store_release(rnic_aptr *a, void *p)
 {
@@ -189,7 +218,11 @@ typedef uint16_t __attribute__((may_alias)) rnic_raw16;
 typedef uint32_t __attribute__((may_alias)) rnic_raw32;
 typedef uint64_t __attribute__((may_alias)) rnic_raw64;
 
-/* Loads the @size bytes at @p, which may be mapped for reading only. */
+/*
+ * Loads the @size bytes at @p, which may be mapped for reading only. In the
+ * one order of all operations here: what an application publishes by a
+ * release, or by one of these, is visible after it.
+ */
 static inline uint64_t rnic_raw_load_seqcst(const void *p, size_t size)
 {
 	switch (size) {
@@ -204,7 +237,11 @@ static inline uint64_t rnic_raw_load_seqcst(const void *p, size_t size)
 	}
 }
 
-/* Adds @x to the @size bytes at @p, wrapping; returns the value before. */
+/*
+ * Adds @x to the @size bytes at @p, wrapping; returns the value before. A full
+ * barrier: an RMA before it is seen before it, one behind it is not; that is
+ * what clients expect of an atomic that they use as a flag.
+ */
 static inline uint64_t rnic_raw_add_seqcst(void *p, size_t size, uint64_t x)
 {
 	switch (size) {
@@ -224,7 +261,9 @@ static inline uint64_t rnic_raw_add_seqcst(void *p, size_t size, uint64_t x)
 
 /*
  * Replaces the @size bytes at @p by @x if they hold @old. Returns the value
- * before: @old if and only if it did.
+ * before: @old if and only if it did. A full barrier (__sync_, which has no
+ * other order), also when it fails: on x86 the instruction locks either way.
+ * The loops of shm/aop.c retry with what it returned.
  */
 static inline uint64_t rnic_raw_cas_seqcst(void *p, size_t size, uint64_t old,
 					   uint64_t x)
@@ -265,7 +304,11 @@ static inline bool rnic_raw_has128(void)
 	return __builtin_cpu_supports("avx");
 }
 
-/* As rnic_raw_cas_seqcst(), of 16 bytes; @p must be writable. */
+/*
+ * As rnic_raw_cas_seqcst(), of 16 bytes; @p must be writable, since the
+ * instruction writes even if it fails. Order: the lock prefix makes it a full
+ * barrier for the CPU, "memory" for the compiler.
+ */
 static inline rnic_u128 rnic_raw_cas128_seqcst(void *p, rnic_u128 old,
 					       rnic_u128 x)
 {
@@ -279,7 +322,11 @@ static inline rnic_u128 rnic_raw_cas128_seqcst(void *p, rnic_u128 old,
 	return (rnic_u128)hi << 64 | lo;
 }
 
-/* As rnic_raw_load_seqcst(), of 16 bytes; read-only memory will do. */
+/*
+ * As rnic_raw_load_seqcst(), of 16 bytes; read-only memory will do. Order: a
+ * plain load is sequentially consistent on x86, where all writers are locked
+ * instructions.
+ */
 static inline rnic_u128 rnic_raw_load128_seqcst(const void *p)
 {
 	typedef long long v2 __attribute__((vector_size(16)));
@@ -344,6 +391,19 @@ static inline void rnic_fence_full(void)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 #endif
+
+/*
+ * Orders a full-barrier read-modify-write before the loads after this. C11
+ * alone lets a relaxed load pass it; on x86 its locked instruction does not.
+ */
+static inline void rnic_fence_after_rmw(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	rnic_compiler_barrier();
+#else
+	rnic_fence_full();
+#endif
+}
 
 /* Tells the CPU that this is a spin loop. */
 static inline void rnic_cpu_relax(void)

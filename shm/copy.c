@@ -5,6 +5,8 @@
  */
 #include "shm/copy.h"
 
+#include "shm/breakage.h"
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -55,7 +57,8 @@ void rnic_copy_stream(void *dst, const void *src, size_t len)
 	 * they all become visible before whatever the caller stores next,
 	 * be it the end of a reader section or a published descriptor.
 	 */
-	_mm_sfence();
+	if (!RNIC_BROKEN(nt_fence))
+		_mm_sfence();
 }
 
 #else

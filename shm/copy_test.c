@@ -25,10 +25,10 @@ _Static_assert((int)RNIC_COPY_INLINE_MAX == (int)RNIC_INLINE_MAX,
 	       "a descriptor's payload is what rnic_copy_inline() copies");
 
 enum {
-	AREA = 8192,   /* bytes of the areas below */
-	GUARD = 0xee,  /* fills what must not be written */
-	ROUNDS = 2000, /* of the ordering test */
-	BLOCK = 4096,  /* bytes of its messages */
+	AREA = 8192,	/* bytes of the areas below */
+	GUARD = 0xee,	/* fills what must not be written */
+	ROUNDS = 40000, /* of the ordering test */
+	BLOCK = 4096,	/* bytes of its longest messages */
 };
 
 typedef void (*copy_fn)(void *dst, const void *src, size_t len);
@@ -157,8 +157,26 @@ static void long_copies_any_alignment(void **state)
 
 struct box {
 	rnic_a32 full;	      /* 1: block holds a message */
+	char pad[60];	      /* on a line of its own */
 	uint8_t block[BLOCK]; /* written by the main thread if not full */
 };
+
+/* Both spin: who sleeps sees the bytes late enough. */
+static void wait_for(const rnic_a32 *full, uint32_t value)
+{
+	unsigned int n = 0;
+
+	/* acquire: the block, pairs with either release below */
+	while (rnic_load32_acquire(full) != value)
+		if (++n % 10000 == 0)
+			sched_yield();
+}
+
+/* Mostly short: what is copied last is under way for longest. */
+static int bytes_of(int round)
+{
+	return round % 16 ? 64 * (1 + round % 3) : BLOCK;
+}
 
 static void *reader(void *arg)
 {
@@ -168,9 +186,9 @@ static void *reader(void *arg)
 
 	for (round = 0; round < ROUNDS; round++) {
 		/* R1 in the test below published the block */
-		while (!rnic_load32_acquire(&b->full))
-			sched_yield();
-		for (i = 0; i < BLOCK; i++)
+		wait_for(&b->full, 1);
+		/* the last bytes are the ones that may be under way */
+		for (i = bytes_of(round); i--;)
 			bad += b->block[i] != (uint8_t)(round + i);
 		/* the block has been read: pairs with the wait for 0 */
 		rnic_store32_release(&b->full, 0);
@@ -180,7 +198,7 @@ static void *reader(void *arg)
 
 static void streamed_bytes_precede_the_release(void **state)
 {
-	static struct box b;
+	static struct box b __attribute__((aligned(64)));
 	static uint8_t src[BLOCK];
 	pthread_t t;
 	void *bad;
@@ -189,11 +207,10 @@ static void streamed_bytes_precede_the_release(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&t, NULL, reader, &b), 0);
 	for (round = 0; round < ROUNDS; round++) {
-		for (i = 0; i < BLOCK; i++)
+		for (i = 0; i < bytes_of(round); i++)
 			src[i] = (uint8_t)(round + i);
-		while (rnic_load32_acquire(&b.full))
-			sched_yield();
-		rnic_copy_stream(b.block, src, BLOCK);
+		wait_for(&b.full, 0);
+		rnic_copy_stream(b.block, src, (size_t)bytes_of(round));
 		/* R1: publishes the block */
 		rnic_store32_release(&b.full, 1);
 	}

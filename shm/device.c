@@ -38,7 +38,10 @@ static uint64_t align_up(uint64_t x, uint64_t a)
 	return (x + a - 1) / a * a;
 }
 
-/* Places the parts of the tables for 2^@shift regions; fills *h. */
+/*
+ * Places the parts of the tables for 2^@shift regions; fills *h. The stride
+ * of key caches is set.
+ */
 static void lay_out_tables(struct rnic_header *h, unsigned int shift)
 {
 	uint64_t off = RNIC_PAGE;
@@ -47,8 +50,11 @@ static void lay_out_tables(struct rnic_header *h, unsigned int shift)
 	off += RNIC_EP_MAX * sizeof(struct rnic_stats);
 	h->mpt_head_off = off;
 	off += sizeof(struct rnic_mpt_head);
-	h->cache_off = off = align_up(off, RNIC_PAGE);
-	h->cache_stride = sizeof(struct rnic_cache);
+	h->paging_off = off;
+	off += sizeof(struct rnic_paging);
+	h->space_off = off = align_up(off, RNIC_PAGE);
+	off += RNIC_SPACES * sizeof(struct rnic_space);
+	h->cache_off = off;
 	off += RNIC_EP_MAX * RNIC_CTX_PER_EP * h->cache_stride;
 	h->mpt_off = off;
 	h->mpt_slots = UINT64_C(1) << shift;
@@ -87,7 +93,9 @@ static int create_tables(struct rnic_device *d, struct rnic_header *h)
 	}
 	d->hdr = p;
 	d->tables_len = h->tables_size;
-	return rnic_segment_populate(&d->tables, 0, h->cache_off);
+	/* the binding comes before pages, here and everywhere */
+	ret = rnic_numa_bind(&d->numa, p, d->tables_len);
+	return ret ? ret : rnic_segment_populate(&d->tables, 0, h->cache_off);
 }
 
 /* Tables, mailbox, arena; seals what can be sealed already. */
@@ -218,13 +226,20 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 		.mailbox.fd = -1,
 		.arena.fd = -1,
 		.sock = -1,
-		.bind = cfg->bind,
 	};
+	d->watched.dev = d;
 	pthread_mutex_init(&d->lock, NULL);
 	rnic_grace_init(&d->grace);
 	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
 		d->pipe[i] = -1;
-	ret = create_segments(d, &h);
+	ret = rnic_numa_init(&d->numa, cfg->numa.mode, cfg->numa.home);
+	if (!ret)
+		ret = rnic_keycache_check(&cfg->keys);
+	if (!ret) {
+		d->keys = cfg->keys;
+		h.cache_stride = rnic_keycache_bytes(&cfg->keys);
+		ret = create_segments(d, &h);
+	}
 	if (!ret)
 		ret = fill_header(d, &h, cfg);
 	if (!ret)
@@ -237,14 +252,18 @@ int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg)
 	}
 	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
 		d->gen[i] = (uint32_t)(seed >> (i % 32));
-	rnic_arena_init(&d->user, &d->arena,
-			d->bind ? rnic_topo_get()->node : -1);
+	rnic_arena_init(&d->user, &d->arena, &d->numa);
+	rnic_spaces_init(&d->spaces, (char *)d->hdr + h.space_off, &d->arena);
 	return 0;
 }
 
 /* Unmaps what the owner sees of place @i. d->lock held, or no other user. */
 static void view_drop(struct rnic_device *d, unsigned int i)
 {
+	/* relaxed: nobody is left there for the monitor to wait for */
+	rnic_store64_relaxed(&d->used[i / 64],
+			     rnic_load64_relaxed(&d->used[i / 64]) &
+				     ~(UINT64_C(1) << i % 64));
 	if (d->view[i]) {
 		rnic_segment_unmap(d->view[i]->head, RNIC_EP_STRIDE);
 		free(d->view[i]);
@@ -255,6 +274,7 @@ static void view_drop(struct rnic_device *d, unsigned int i)
 void rnic_device_close(struct rnic_device *d)
 {
 	rnic_arena_fini(&d->user);
+	rnic_spaces_fini(&d->spaces);
 	for (unsigned int i = 0; i < RNIC_EP_MAX; i++)
 		view_drop(d, i);
 	if (d->hdr) {
@@ -271,6 +291,7 @@ void rnic_device_forked(struct rnic_device *d)
 	rnic_segment_close(&d->tables);
 	rnic_segment_close(&d->mailbox);
 	rnic_segment_close(&d->arena);
+	rnic_spaces_forked(&d->spaces);
 	if (d->sock >= 0)
 		close(d->sock);
 	d->sock = -1;
@@ -294,6 +315,21 @@ static bool claimer_dead(uint64_t claim)
 	return rnic_claim_identity(claim, &identity) == -ESRCH;
 }
 
+/* The sender that claimed lane @l of place @i has closed it, or is dead. */
+static bool lane_left(const struct rnic_device *d, unsigned int i,
+		      unsigned int l, uint64_t claim)
+{
+	uint64_t at =
+		rnic_lane_off(i, l) + offsetof(struct rnic_lane, tx_state);
+	uint32_t state = RNIC_TX_NONE;
+
+	if (pread(d->mailbox.fd, &state, sizeof(state), (off_t)at) < 0)
+		return false;
+	return state == RNIC_TX_CLOSED || claimer_dead(claim);
+}
+
+enum { CLAIMS = 512 }; /* claim words read at a time */
+
 /*
  * Looks whether all senders have left the closed place @i, and empties it.
  * A lane's page is touched only if its claimer has populated it, which
@@ -301,22 +337,15 @@ static bool claimer_dead(uint64_t claim)
  */
 static bool place_reap(struct rnic_device *d, unsigned int i)
 {
-	uint64_t base = rnic_head_off(i) + offsetof(struct rnic_ep_head, claim);
+	uint64_t at = rnic_head_off(i) + offsetof(struct rnic_ep_head, claim);
+	uint64_t claim[CLAIMS];
 
 	for (unsigned int l = 0; l < RNIC_LANE_MAX; l++) {
-		uint64_t at = rnic_lane_off(i, l) +
-			      offsetof(struct rnic_lane, tx_state);
-		uint64_t claim = 0;
-		uint32_t state = RNIC_TX_NONE;
-
-		if (pread(d->mailbox.fd, &claim, sizeof(claim),
-			  (off_t)(base + l * sizeof(claim))) != sizeof(claim))
+		if (!(l % CLAIMS) &&
+		    pread(d->mailbox.fd, claim, sizeof(claim),
+			  (off_t)(at + l * sizeof(*claim))) != sizeof(claim))
 			return false;
-		if (!claim)
-			continue;
-		if (pread(d->mailbox.fd, &state, sizeof(state), (off_t)at) < 0)
-			return false;
-		if (state != RNIC_TX_CLOSED && !claimer_dead(claim))
+		if (claim[l % CLAIMS] && !lane_left(d, i, l, claim[l % CLAIMS]))
 			return false;
 	}
 	/* the grace period looks at a place through its view only */
@@ -380,19 +409,38 @@ static int open_pipe(struct rnic_place *p)
 	return 0;
 }
 
+/*
+ * Maps @len bytes at @off of @s, binds them, and only then gives the first
+ * @present their pages.
+ */
+static int map_bound(const struct rnic_device *d, const struct rnic_segment *s,
+		     uint64_t off, uint64_t len, uint64_t present, void **out)
+{
+	void *mem;
+	int ret = rnic_segment_map(s, off, len, PROT_READ | PROT_WRITE, &mem);
+
+	if (ret)
+		return ret;
+	ret = rnic_numa_bind(&d->numa, mem, len);
+	if (!ret && present)
+		ret = rnic_segment_populate(s, off, present);
+	if (ret)
+		rnic_segment_unmap(mem, len);
+	else
+		*out = mem;
+	return ret;
+}
+
 static int map_place(struct rnic_place *p)
 {
 	struct rnic_device *d = p->dev;
-	uint64_t off = rnic_head_off(p->index);
 	struct rnic_view *v = calloc(1, sizeof(*v));
 	void *mem;
-	int ret = v ? rnic_segment_populate(&d->mailbox, off,
-					    sizeof(struct rnic_ep_head))
-		    : -ENOMEM;
+	int ret =
+		v ? map_bound(d, &d->mailbox, rnic_head_off(p->index),
+			      RNIC_EP_STRIDE, sizeof(struct rnic_ep_head), &mem)
+		  : -ENOMEM;
 
-	if (!ret)
-		ret = rnic_segment_map(&d->mailbox, off, RNIC_EP_STRIDE,
-				       PROT_READ | PROT_WRITE, &mem);
 	if (ret) {
 		free(v);
 		return ret;
@@ -400,9 +448,11 @@ static int map_place(struct rnic_place *p)
 	v->head = mem;
 	pthread_mutex_lock(&d->lock);
 	d->view[p->index] = v;
+	if (p->index >= d->view_end)
+		d->view_end = p->index + 1;
+	/* full barrier: before a lane can be claimed here */
+	rnic_or64_seqcst(&d->used[p->index / 64], UINT64_C(1) << p->index % 64);
 	pthread_mutex_unlock(&d->lock);
-	if (d->bind)
-		rnic_topo_bind(mem, RNIC_EP_STRIDE, rnic_topo_get()->node);
 	p->head = mem;
 	p->lanes = (struct rnic_lane *)((char *)mem + RNIC_HEAD_SIZE);
 	p->stats = (struct rnic_stats *)((char *)d->hdr + d->hdr->stats_off) +
@@ -461,38 +511,30 @@ void rnic_place_close(struct rnic_place *p)
 }
 
 static int map_arena(struct rnic_place *p, uint64_t off, uint64_t len,
-		     uint8_t **out)
+		     uint64_t present, uint8_t **out)
 {
 	void *mem;
-	int ret = rnic_segment_map(&p->dev->arena,
-				   p->index * RNIC_ARENA_EP_STRIDE + off, len,
-				   PROT_READ | PROT_WRITE, &mem);
+	int ret = map_bound(p->dev, &p->dev->arena,
+			    p->index * RNIC_ARENA_EP_STRIDE + off, len, present,
+			    &mem);
 
-	if (ret)
-		return ret;
-	if (p->dev->bind)
-		rnic_topo_bind(mem, len, rnic_topo_get()->node);
-	*out = mem;
-	return 0;
+	if (!ret)
+		*out = mem;
+	return ret;
 }
 
 int rnic_place_pool(struct rnic_place *p)
 {
 	uint64_t len = p->dev->hdr->pool_bytes;
-	int ret;
 
-	if (p->pool)
-		return 0;
-	ret = rnic_segment_populate(&p->dev->arena,
-				    p->index * RNIC_ARENA_EP_STRIDE, len);
-	return ret ? ret : map_arena(p, 0, len, &p->pool);
+	return p->pool ? 0 : map_arena(p, 0, len, len, &p->pool);
 }
 
 int rnic_place_heap(struct rnic_place *p)
 {
-	if (p->heap)
-		return 0;
-	return map_arena(p, RNIC_HEAP_OFF, p->dev->hdr->heap_bytes, &p->heap);
+	uint64_t len = p->dev->hdr->heap_bytes;
+
+	return p->heap ? 0 : map_arena(p, RNIC_HEAP_OFF, len, 0, &p->heap);
 }
 
 int rnic_place_heap_populate(void *arg, uint64_t off, uint64_t len)

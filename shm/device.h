@@ -17,15 +17,20 @@
 
 #include "shm/arena.h"
 #include "shm/grace.h"
+#include "shm/keycache.h"
 #include "shm/layout.h"
+#include "shm/monitor.h"
+#include "shm/numa.h"
 #include "shm/segment.h"
+#include "shm/space.h"
 
 /* What the user may choose about a device. */
 struct rnic_device_cfg {
-	uint64_t pool_bytes; /* chunk pool of an endpoint, 0: twice the L2 */
-	uint64_t heap_bytes; /* inject heap of an endpoint */
-	bool membarrier;     /* false: senders fence by themselves */
-	bool bind;	     /* bind to the home NUMA node */
+	uint64_t pool_bytes;   /* chunk pool of an endpoint, 0: twice the L2 */
+	uint64_t heap_bytes;   /* inject heap of an endpoint */
+	bool membarrier;       /* false: senders fence by themselves */
+	struct rnic_numa numa; /* where memory goes */
+	struct rnic_keycache_cfg keys; /* key caches; zeroed: defaults */
 };
 
 /* What became of an endpoint place. */
@@ -50,18 +55,24 @@ struct rnic_device {
 	struct rnic_segment mailbox; /* peers write */
 	struct rnic_segment arena;   /* owner writes payload */
 	struct rnic_arena user;	     /* memory for users, in the arena */
+	struct rnic_spaces spaces;   /* other files that regions lie in */
 	struct rnic_header *hdr;     /* the mapped tables */
 	size_t tables_len;	     /* bytes mapped */
 	int sock;		     /* attach socket, listening, or -1 */
 	bool fenced;		     /* senders need a compiler barrier only */
-	bool bind;		     /* bind memory to the home node */
-	struct rnic_grace grace;     /* fences and grace periods */
-	pthread_mutex_t lock;	     /* protects the fields below; inner */
-	unsigned int next;	     /* where to look for a free place */
-	uint8_t place[RNIC_EP_MAX];  /* enum rnic_place_state */
-	uint32_t gen[RNIC_EP_MAX];   /* incarnation of each place */
-	int pipe[RNIC_EP_MAX];	     /* write end of its wake pipe, or -1 */
+	struct rnic_numa numa;	     /* where memory goes */
+	struct rnic_keycache_cfg keys; /* of each key cache */
+	struct rnic_grace grace;       /* fences and grace periods */
+	pthread_mutex_t lock;	       /* protects the fields below; inner */
+	unsigned int next;	       /* where to look for a free place */
+	uint8_t place[RNIC_EP_MAX];    /* enum rnic_place_state */
+	uint32_t gen[RNIC_EP_MAX];     /* incarnation of each place */
+	int pipe[RNIC_EP_MAX];	       /* write end of its wake pipe, or -1 */
 	struct rnic_view *view[RNIC_EP_MAX]; /* NULL if free */
+	unsigned int view_end;		     /* none from here on, ever */
+	/* a bit for each place with a view: for the monitor, who has no lock */
+	rnic_a64 used[RNIC_EP_MAX / 64];
+	struct rnic_watched_dev watched; /* if regions of it are watched */
 };
 
 /* An endpoint's place in its device. */
@@ -83,7 +94,7 @@ struct rnic_place {
  * Opens a device: segments, header, attach socket. @cfg is copied.
  * Any thread; may sleep. Returns 0, or a negative errno with a message
  * logged and nothing left: -EFBIG (RLIMIT_FSIZE), -ENOMEM (address space),
- * -EMFILE, or what the kernel said.
+ * -EMFILE, -EINVAL (home node, key cache), or what the kernel said.
  */
 int rnic_device_open(struct rnic_device *d, const struct rnic_device_cfg *cfg);
 

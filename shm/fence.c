@@ -52,7 +52,7 @@ bool rnic_fence_registered(void)
 	return rnic_load32_relaxed(&registered);
 }
 
-int rnic_fence_peers(void)
+int rnic_fence_peers_quiet(void)
 {
 	int err = 0;
 
@@ -63,6 +63,14 @@ int rnic_fence_peers(void)
 		if (err != ENOMEM)
 			break;
 	}
-	rnic_log(RNIC_LOG_WARN, "membarrier: %s", strerror(err));
 	return -err;
+}
+
+int rnic_fence_peers(void)
+{
+	int ret = rnic_fence_peers_quiet();
+
+	if (ret)
+		rnic_log(RNIC_LOG_WARN, "membarrier: %s", strerror(-ret));
+	return ret;
 }

@@ -29,4 +29,7 @@ bool rnic_fence_registered(void);
  */
 int rnic_fence_peers(void);
 
+/* The same for a thread that must not log: system calls only. */
+int rnic_fence_peers_quiet(void);
+
 #endif /* RNIC_FENCE_H */

@@ -3,8 +3,9 @@
 /*
  * The owner's fence.
  *
- * Exclusion: between threads of the owner by grace.lock; views of places by
- * device.lock, held over each scan. Against readers nothing is locked, see
+ * Exclusion: between threads of the owner by grace.lock, and during a scan by
+ * grace.scanning; views of places by device.lock, held over each look at all
+ * lanes. Against readers nothing is locked, see
  * the header. Words of a lane are looked at in the mapping only while
  * device.lock keeps its place, and later through the descriptor, which no
  * discarded page can hurt.
@@ -19,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/breakage.h"
 #include "shm/device.h"
 #include "shm/fence.h"
 #include "shm/log.h"
@@ -59,9 +61,48 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+/* ---- what is wanted ---- */
+
+static void want_none(struct rnic_grace_want *w)
+{
+	*w = (struct rnic_grace_want){ .low = RNIC_FILTER_BITS / 64 };
+}
+
+/* Adds what is in @bits of word @i. */
+static void want_add(struct rnic_grace_want *w, uint32_t i, uint64_t bits)
+{
+	w->bit[i] |= bits;
+	if (i < w->low)
+		w->low = i;
+	if (i >= w->end)
+		w->end = i + 1;
+}
+
+/* Empties @w, which is mostly near empty. */
+static void want_clear(struct rnic_grace_want *w)
+{
+	for (uint32_t i = w->low; i < w->end; i++)
+		w->bit[i] = 0;
+	w->low = RNIC_FILTER_BITS / 64;
+	w->end = 0;
+}
+
+/* Adds what is in @from. */
+static void want_merge(struct rnic_grace_want *w,
+		       const struct rnic_grace_want *from)
+{
+	for (uint32_t i = from->low; i < from->end; i++)
+		if (from->bit[i])
+			want_add(w, i, from->bit[i]);
+}
+
+/* ---- the object ---- */
+
 void rnic_grace_init(struct rnic_grace *g)
 {
 	*g = (struct rnic_grace){ .item = NULL };
+	want_none(&g->want);
+	want_none(&g->taken);
 	pthread_mutex_init(&g->lock, NULL);
 }
 
@@ -130,7 +171,7 @@ static int each_lane(struct rnic_device *d,
 	int ret = 0;
 
 	pthread_mutex_lock(&d->lock);
-	for (unsigned int i = 0; i < RNIC_EP_MAX && !ret; i++)
+	for (unsigned int i = 0; i < d->view_end && !ret; i++)
 		if (d->view[i])
 			ret = each_lane_of(d, i, fn);
 	pthread_mutex_unlock(&d->lock);
@@ -140,15 +181,17 @@ static int each_lane(struct rnic_device *d,
 /* 1 if the lane's contexts announce a slot that is wanted. */
 static int look_announced(struct rnic_grace *g, const struct lane_at *at)
 {
+	const struct rnic_grace_want *w = &g->taken;
+
 	for (unsigned int c = 0; c < RNIC_CTX_PER_EP; c++)
-		for (unsigned int w = 0; w < RNIC_FILTER_BITS / 64; w++)
+		for (uint32_t i = w->low; i < w->end; i++)
 			/*
 			 * A3: a cleared bit says that the uses before are over;
 			 * pairs with R3 in shm/reader.c
 			 */
-			if (g->want[w] &&
-			    rnic_load64_acquire(&at->lane->announce[c][w]) &
-				    g->want[w])
+			if (w->bit[i] &&
+			    rnic_load64_acquire(&at->lane->announce[c][i]) &
+				    w->bit[i])
 				return 1;
 	return 0;
 }
@@ -178,7 +221,7 @@ static int look_inside(struct rnic_grace *g, const struct lane_at *at)
 	int ret = 0;
 
 	for (unsigned int c = 0; c < RNIC_CTX_PER_EP && !ret; c++) {
-		/* A1: what it did before is done; pairs with Q1 */
+		/* A1: what it did before is done; pairs with Q1, H1 */
 		uint64_t seq = rnic_load64_acquire(&at->lane->reader[c].seq);
 		struct rnic_grace_item it = {
 			.place = at->place,
@@ -192,6 +235,14 @@ static int look_inside(struct rnic_grace *g, const struct lane_at *at)
 			ret = add_item(g, &it);
 	}
 	return ret;
+}
+
+/* Both, where neither needs a fence before it. */
+static int look(struct rnic_grace *g, const struct lane_at *at)
+{
+	int ret = look_announced(g, at);
+
+	return ret ? ret : look_inside(g, at);
 }
 
 /* ---- periods ---- */
@@ -209,7 +260,7 @@ static int fence_readers(void)
 	return ret;
 }
 
-/* Fences and notes who is inside. g->lock held. */
+/* Fences and notes who is inside. The caller has set g->scanning. */
 static int scan(struct rnic_device *d)
 {
 	int ret;
@@ -218,15 +269,39 @@ static int scan(struct rnic_device *d)
 	 * O2: the stores that made things unfindable, before the loads of
 	 * announce lines and sequences; pairs with the fence of a miss
 	 */
-	rnic_fence_full();
-	ret = each_lane(d, look_announced);
+	if (!RNIC_BROKEN(owner_fence))
+		rnic_fence_full();
+	ret = each_lane(d, look);
+	if (ret <= 0)
+		return ret;
 	/* without membarrier readers fence by themselves at each entry */
-	if (ret > 0)
-		ret = d->fenced ? fence_readers() : 0;
+	ret = d->fenced && !RNIC_BROKEN(membarrier) ? fence_readers() : 0;
+	d->grace.n = 0;
 	return ret ? ret : each_lane(d, look_inside);
 }
 
-/* Begins the next period. On error it counts as failed. g->lock held. */
+/* Period @begun was scanned, with result @ret. g->lock held. */
+static void scanned(struct rnic_grace *g, int ret)
+{
+	g->scanning = false;
+	if (ret) {
+		/* the next one is asked for the same */
+		want_merge(&g->want, &g->taken);
+		g->failed = g->begun;
+		g->error = ret;
+		rnic_log(RNIC_LOG_WARN, "fence: period %" PRIu64 " failed: %s",
+			 g->begun, strerror(-ret));
+	}
+	want_clear(&g->taken);
+	g->active = !ret;
+	g->warned = false;
+	g->began_ms = !ret && g->n ? now_ms() : 0;
+}
+
+/*
+ * Begins the next period; none is active, and nobody scans. On error it counts
+ * as failed. Drops and retakes g->lock.
+ */
 static void begin(struct rnic_device *d)
 {
 	struct rnic_grace *g = &d->grace;
@@ -234,19 +309,13 @@ static void begin(struct rnic_device *d)
 
 	g->begun++;
 	g->n = 0;
+	g->scanning = true;
+	want_merge(&g->taken, &g->want);
+	want_clear(&g->want);
+	pthread_mutex_unlock(&g->lock);
 	ret = scan(d);
-	if (ret) {
-		/* @want stays: the next one is asked for the same */
-		g->failed = g->begun;
-		g->error = ret;
-		rnic_log(RNIC_LOG_WARN, "fence: period %" PRIu64 " failed: %s",
-			 g->begun, strerror(-ret));
-		return;
-	}
-	memset(g->want, 0, sizeof(g->want));
-	g->active = true;
-	g->warned = false;
-	g->began_ms = g->n ? now_ms() : 0;
+	pthread_mutex_lock(&g->lock);
+	scanned(g, ret);
 }
 
 /* The word at @at of the lane of @it; @fallback if it cannot be read. */
@@ -352,6 +421,12 @@ static void pause_unlocked(struct rnic_grace *g, unsigned int n)
 	pthread_mutex_lock(&g->lock);
 }
 
+/* True if period @n was not to be had, and no later one is under way. */
+static bool has_failed(const struct rnic_grace *g, uint64_t n)
+{
+	return g->failed >= n && !g->active && !g->scanning;
+}
+
 /*
  * Waits for period @n; whoever waits moves it on. Readers end the wait by
  * leaving or dying. Drops and retakes g->lock.
@@ -361,31 +436,49 @@ static int wait_for(struct rnic_device *d, uint64_t n)
 	struct rnic_grace *g = &d->grace;
 
 	for (unsigned int turn = 0; g->ended < n; turn++) {
-		if (!g->active)
+		if (!g->active && !g->scanning)
 			begin(d);
 		if (g->active)
 			move_on(d, turn >= SPINS);
 		if (g->ended >= n)
 			break;
-		if (g->failed >= n)
+		if (has_failed(g, n))
 			return g->error;
-		if (g->active)
-			pause_unlocked(g, turn);
+		pause_unlocked(g, turn);
 	}
 	return 0;
+}
+
+/* Slot @slot is fenced by the next period: its number. g->lock held. */
+static uint64_t want(struct rnic_grace *g, uint32_t slot)
+{
+	unsigned int bit = rnic_filter_bit(slot);
+
+	want_add(&g->want, bit / 64, UINT64_C(1) << bit % 64);
+	return g->begun + 1;
 }
 
 int rnic_grace_fence(struct rnic_device *d, uint32_t slot)
 {
 	struct rnic_grace *g = &d->grace;
-	unsigned int bit = rnic_filter_bit(slot);
 	int ret;
 
+	if (RNIC_BROKEN(fence))
+		return 0;
 	pthread_mutex_lock(&g->lock);
-	g->want[bit / 64] |= UINT64_C(1) << bit % 64;
-	ret = wait_for(d, g->begun + 1);
+	ret = wait_for(d, want(g, slot));
 	pthread_mutex_unlock(&g->lock);
 	return ret;
+}
+
+uint64_t rnic_grace_want(struct rnic_device *d, uint32_t slot)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&d->grace.lock);
+	n = want(&d->grace, slot);
+	pthread_mutex_unlock(&d->grace.lock);
+	return n;
 }
 
 uint64_t rnic_grace_now(struct rnic_device *d)
@@ -398,25 +491,35 @@ uint64_t rnic_grace_now(struct rnic_device *d)
 	return n;
 }
 
-bool rnic_grace_ended(struct rnic_device *d, uint64_t n)
+int rnic_grace_look(struct rnic_device *d, uint64_t n)
 {
 	struct rnic_grace *g = &d->grace;
-	bool over;
+	int ret = -EAGAIN;
 
 	pthread_mutex_lock(&g->lock);
-	if (g->ended < n && !g->active)
+	if (g->ended < n && !g->active && !g->scanning)
 		begin(d);
 	if (g->ended < n && g->active)
 		move_on(d, true);
-	over = g->ended >= n;
+	if (g->ended >= n)
+		ret = 0;
+	else if (has_failed(g, n))
+		ret = g->error;
 	pthread_mutex_unlock(&g->lock);
-	return over;
+	return ret;
+}
+
+bool rnic_grace_ended(struct rnic_device *d, uint64_t n)
+{
+	return RNIC_BROKEN(grace) || !rnic_grace_look(d, n);
 }
 
 int rnic_grace_wait(struct rnic_device *d, uint64_t n)
 {
 	int ret;
 
+	if (RNIC_BROKEN(fence))
+		return 0;
 	pthread_mutex_lock(&d->grace.lock);
 	ret = wait_for(d, n);
 	pthread_mutex_unlock(&d->grace.lock);

@@ -238,6 +238,90 @@ static void threads_share_periods(void **state)
 	assert_int_equal(b->dev.grace.ended, b->dev.grace.begun);
 }
 
+/* A number stands for all slots that were wanted before; nothing waits. */
+static void wanted_slots_share_a_period(void **state)
+{
+	struct bed *b = *state;
+	pid_t pid = start_reader(b, STAY_MS);
+	uint64_t n[3], early = rnic_grace_want(&b->dev, SLOT);
+
+	assert_int_equal(rnic_grace_look(&b->dev, early), -EAGAIN);
+	/* that one has begun: these are for the next */
+	for (uint32_t i = 0; i < 3; i++)
+		n[i] = rnic_grace_want(&b->dev, SLOT + 700 * i);
+	assert_int_equal(n[0], early + 1);
+	assert_int_equal(n[2], n[0]);
+	assert_int_equal(rnic_grace_look(&b->dev, n[0]), -EAGAIN);
+	assert_false(rnic_load64_acquire(&b->plan->left));
+	assert_int_equal(rnic_grace_wait(&b->dev, n[2]), 0);
+	assert_true(rnic_load64_acquire(&b->plan->left));
+	assert_int_equal(rnic_grace_look(&b->dev, early), 0);
+	assert_int_equal(b->dev.grace.ended, n[0]);
+	reap(pid);
+}
+
+enum { CLOSERS = 8, CLOSES = 30 };
+
+static void *close_many(void *arg)
+{
+	struct bed *b = arg;
+
+	for (int i = 0; i < CLOSES; i++)
+		if (rnic_grace_fence(&b->dev, SLOT))
+			return b;
+	return NULL;
+}
+
+/* A reader that has announced the slot, and is inside most of the time. */
+static void read_often(struct bed *b)
+{
+	struct rnic_remote *r;
+	struct rnic_lane *lane;
+	unsigned int index;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(LIMIT_S);
+	if (rnic_remote_open(&b->addr, RNIC_ATTACH_PROC, &r) ||
+	    rnic_remote_claim(r, &b->addr, &lane, &index))
+		_exit(1);
+	rnic_store64_release(&lane->announce[0][0], UINT64_C(1) << SLOT);
+	for (uint64_t seq = 1; !rnic_load64_acquire(&b->plan->left); seq += 2) {
+		rnic_store64_release(&lane->reader[0].seq, seq);
+		rnic_store64_release(&b->plan->inside, 1);
+		usleep(1000);
+		rnic_store64_release(&lane->reader[0].seq, seq + 1);
+	}
+	_exit(0);
+}
+
+/* Who asks while a period is under way shares the next one. */
+static void closes_coalesce(void **state)
+{
+	struct bed *b = *state;
+	pthread_t th[CLOSERS];
+	pid_t pid = fork();
+	void *ret;
+
+	if (!pid)
+		read_often(b);
+	assert_true(pid > 0);
+	while (!rnic_load64_acquire(&b->plan->inside))
+		usleep(1000);
+	for (int i = 0; i < CLOSERS; i++)
+		assert_int_equal(pthread_create(&th[i], NULL, close_many, b),
+				 0);
+	for (int i = 0; i < CLOSERS; i++) {
+		pthread_join(th[i], &ret);
+		assert_null(ret);
+	}
+	rnic_store64_release(&b->plan->left, 1);
+	reap(pid);
+	print_message("%d fences, %lu periods\n", CLOSERS * CLOSES,
+		      (unsigned long)b->dev.grace.begun);
+	assert_true(b->dev.grace.begun <= CLOSERS * CLOSES / 2);
+	assert_int_equal(b->dev.grace.ended, b->dev.grace.begun);
+}
+
 /* From now on membarrier(2) is refused in this process. */
 static int forbid(void)
 {
@@ -309,6 +393,8 @@ int main(void)
 		WITH(a_dead_reader_is_not),
 		WITH(a_stopped_reader_is_warned_about),
 		WITH(threads_share_periods),
+		WITH(wanted_slots_share_a_period),
+		WITH(closes_coalesce),
 		cmocka_unit_test(a_refused_membarrier_is_an_error),
 	};
 

@@ -117,20 +117,31 @@ static int complain(const char *what, int err)
 	return err == -EMFILE ? err : -EIO;
 }
 
-int rnic_identity_of(uint32_t pid, uint64_t *identity)
+int rnic_identity_peek(uint32_t pid, uint64_t *identity)
 {
 	struct looks l;
 	char dir[32];
 	int ret;
 
-	if (pid == (uint32_t)getpid())
-		return rnic_identity_self(identity);
 	snprintf(dir, sizeof(dir), "/proc/%" PRIu32, pid);
 	ret = look(dir, &l);
 	if (!ret)
 		*identity = make(&l);
-	else if (ret != -ESRCH && ret != -EMFILE)
+	return ret;
+}
+
+int rnic_identity_of(uint32_t pid, uint64_t *identity)
+{
+	char dir[32];
+	int ret;
+
+	if (pid == (uint32_t)getpid())
+		return rnic_identity_self(identity);
+	ret = rnic_identity_peek(pid, identity);
+	if (ret && ret != -ESRCH && ret != -EMFILE) {
+		snprintf(dir, sizeof(dir), "/proc/%" PRIu32, pid);
 		ret = complain(dir, ret);
+	}
 	return ret;
 }
 

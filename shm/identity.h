@@ -22,6 +22,13 @@
  */
 int rnic_identity_of(uint32_t pid, uint64_t *identity);
 
+/*
+ * rnic_identity_of() another process, for a thread that must neither log nor
+ * allocate: system calls and the stack only. Returns as that, and whatever
+ * /proc said instead of -EIO.
+ */
+int rnic_identity_peek(uint32_t pid, uint64_t *identity);
+
 /* True if two looks, perhaps of different processes, saw the same one. */
 static inline bool rnic_identity_same(uint64_t a, uint64_t b)
 {

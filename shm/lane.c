@@ -6,6 +6,10 @@
  */
 #include "shm/lane.h"
 
+#if defined(__SANITIZE_THREAD__)
+char rnic_tsan_places[RNIC_TSAN_RINGS][RNIC_TSAN_PLACES];
+#endif
+
 static uint32_t stagger_of(unsigned int index)
 {
 	return index * RNIC_LANE_STAGGER % RNIC_LANE_LINES;
@@ -56,6 +60,8 @@ bool rnic_lane_refresh(struct rnic_lane_tx *tx)
 	uint32_t taken = rnic_load32_acquire(&tx->sh->credit.desc_taken);
 	uint32_t bytes = rnic_load32_relaxed(&tx->sh->credit.bytes_taken);
 
+	if (tx->holds && bytes - tx->bytes_taken > tx->hold - tx->bytes_taken)
+		bytes = tx->hold;
 	/* bytes may be newer than taken, never beyond what we wrote */
 	if (bytes - tx->bytes_taken <= tx->bytes - tx->bytes_taken)
 		tx->bytes_taken = bytes;
@@ -96,7 +102,23 @@ uint8_t *rnic_lane_bytes(struct rnic_lane_tx *tx, uint32_t len)
 	return &tx->sh->bytes[start % RNIC_RING_BYTES];
 }
 
-const uint8_t *rnic_lane_take_bytes(struct rnic_lane_rx *rx, uint32_t len)
+uint32_t rnic_lane_hold(struct rnic_lane_tx *tx, uint32_t len)
+{
+	uint32_t start = tx->bytes - round_line(len);
+
+	if (!tx->holds)
+		tx->hold = start;
+	tx->holds = true;
+	return start;
+}
+
+void rnic_lane_release(struct rnic_lane_tx *tx, bool none, uint32_t next)
+{
+	tx->holds = !none;
+	tx->hold = next;
+}
+
+uint8_t *rnic_lane_take_bytes(struct rnic_lane_rx *rx, uint32_t len)
 {
 	uint32_t start = place(rx->bytes, round_line(len));
 
@@ -116,6 +138,7 @@ bool rnic_lane_ret_put(struct rnic_lane_rx *rx, enum rnic_ret_code code,
 	e->op = r->op;
 	e->rx = r->rx;
 	e->len = r->len;
+	rnic_tsan_lane_put(RNIC_TSAN_RET, rx->ret);
 	/*
 	 * L3: publishes the answer; pairs with the load in
 	 * rnic_lane_ret_take(). 1 is added so that a zeroed ring is empty.
@@ -137,6 +160,7 @@ enum rnic_ret_code rnic_lane_ret_take(struct rnic_lane_tx *tx,
 
 	if (head >> 32 != (uint32_t)(tx->ret + 1))
 		return RNIC_RET_NONE;
+	rnic_tsan_lane_took(RNIC_TSAN_RET, tx->ret);
 	r->op = e->op;
 	r->rx = e->rx;
 	r->len = e->len;

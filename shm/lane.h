@@ -28,6 +28,7 @@
 
 #include "shm/copy.h"
 #include "shm/layout.h"
+#include "shm/tsan.h"
 
 enum {
 	RNIC_LANE_STAGGER = 5,	/* lines between the ring heads of lanes */
@@ -45,6 +46,8 @@ struct rnic_lane_tx {
 	uint32_t bytes;	      /* byte ring: next byte, free running */
 	uint32_t bytes_taken; /* byte ring: known to be consumed */
 	uint32_t ret;	      /* sequence of the next answer */
+	uint32_t hold;	      /* byte ring: not free from here on, if @holds */
+	bool holds;	      /* replies in the byte ring are to be read */
 	bool fence;	      /* publish with a full fence */
 };
 
@@ -84,10 +87,24 @@ bool rnic_lane_refresh(struct rnic_lane_tx *tx);
 uint8_t *rnic_lane_bytes(struct rnic_lane_tx *tx, uint32_t len);
 
 /*
- * The receiver's side of rnic_lane_bytes(): where the @len bytes of the RING
- * descriptor at hand lie. @len is bounded by the caller. Moves rx->bytes.
+ * Keeps the bytes that rnic_lane_bytes() has just given for @len, whatever the
+ * receiver credits: it writes a reply there. Returns where they begin, for
+ * rnic_lane_release().
  */
-const uint8_t *rnic_lane_take_bytes(struct rnic_lane_rx *rx, uint32_t len);
+uint32_t rnic_lane_hold(struct rnic_lane_tx *tx, uint32_t len);
+
+/*
+ * The oldest held bytes were read; the next held ones begin at @next, or
+ * (@none) there are none.
+ */
+void rnic_lane_release(struct rnic_lane_tx *tx, bool none, uint32_t next);
+
+/*
+ * The receiver's side of rnic_lane_bytes(): where the @len bytes of the RING
+ * descriptor at hand lie. @len is bounded by the caller. Moves rx->bytes. Only
+ * a reply is ever written there.
+ */
+uint8_t *rnic_lane_take_bytes(struct rnic_lane_rx *rx, uint32_t len);
 
 /*
  * Writes an answer. Returns false if the sender has not taken enough older
@@ -102,6 +119,14 @@ bool rnic_lane_ret_put(struct rnic_lane_rx *rx, enum rnic_ret_code code,
  */
 enum rnic_ret_code rnic_lane_ret_take(struct rnic_lane_tx *tx,
 				      struct rnic_ret *r);
+
+/* True if rnic_lane_ret_put() has room now. */
+static inline bool rnic_lane_ret_room(const struct rnic_lane_rx *rx)
+{
+	/* relaxed: putting acquires (L4); the room only grows meanwhile */
+	return rx->ret - rnic_load32_relaxed(&rx->sh->ret_taken) <
+	       RNIC_RET_ENTRIES;
+}
 
 /* Descriptors that may be posted now, by the last known credits. */
 static inline uint32_t rnic_lane_room(const struct rnic_lane_tx *tx)
@@ -137,6 +162,7 @@ static inline bool rnic_lane_publish(struct rnic_lane_tx *tx,
 				     enum rnic_desc_kind kind,
 				     unsigned int flags, size_t len)
 {
+	rnic_tsan_lane_put(RNIC_TSAN_DESC, tx->seq);
 	/* L1 */
 	rnic_store64_release(&d->head,
 			     rnic_desc_head(++tx->seq, kind, flags, len));
@@ -165,7 +191,10 @@ static inline struct rnic_desc *rnic_lane_peek(const struct rnic_lane_rx *rx,
 	/* L1: acquires what rnic_lane_publish() released */
 	*head = rnic_load64_acquire(&d->head);
 	/* 1 is added so that a zeroed ring is empty */
-	return (uint32_t)*head == (uint32_t)(rx->seq + 1) ? d : NULL;
+	if ((uint32_t)*head != (uint32_t)(rx->seq + 1))
+		return NULL;
+	rnic_tsan_lane_took(RNIC_TSAN_DESC, rx->seq);
+	return d;
 }
 
 /*

@@ -228,6 +228,141 @@ static void a_full_byte_ring_says_so(void **state)
 	ends_close(&e);
 }
 
+/* ---- replies in the byte ring ---- */
+
+enum { FULL = RNIC_RING_BYTES / RNIC_RING_MSG_MAX };
+
+/* Places @len bytes, which are held; @off: where they must lie. */
+static uint32_t hold(struct ends *e, uint32_t len, uint32_t off)
+{
+	uint8_t *w = rnic_lane_bytes(&e->tx, len);
+	uint32_t start;
+
+	assert_ptr_equal(w, e->sh->bytes + off);
+	start = rnic_lane_hold(&e->tx, len);
+	assert_int_equal(start % RNIC_RING_BYTES, off);
+	assert_ptr_equal(rnic_lane_take_bytes(&e->rx, len), w);
+	return start;
+}
+
+/* As many messages of the largest size as there is room for. */
+static int fill_up(struct ends *e)
+{
+	int n = 0;
+
+	while (rnic_lane_bytes(&e->tx, RNIC_RING_MSG_MAX)) {
+		rnic_lane_take_bytes(&e->rx, RNIC_RING_MSG_MAX);
+		n++;
+	}
+	return n;
+}
+
+static void credits_do_not_free_held_bytes(void **state)
+{
+	struct ends e;
+
+	(void)state;
+	ends_open(&e, 0, RNIC_LANE_LINES);
+	/* what lies before them goes, what lies behind stays */
+	assert_non_null(rnic_lane_bytes(&e.tx, 1024));
+	rnic_lane_take_bytes(&e.rx, 1024);
+	hold(&e, 100, 1024);
+	assert_int_equal(fill_up(&e), FULL - 2);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 1);
+	for (int i = 0; i < 3; i++) {
+		rnic_lane_credit(&e.rx);
+		rnic_lane_refresh(&e.tx);
+		assert_int_equal(e.tx.bytes_taken, 1024);
+		assert_int_equal(fill_up(&e), 0);
+	}
+	rnic_lane_release(&e.tx, true, 0);
+	/* all that was credited meanwhile, without another credit */
+	assert_int_equal(fill_up(&e), FULL);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), FULL);
+	ends_close(&e);
+}
+
+static void the_oldest_held_bytes_are_released(void **state)
+{
+	struct ends e;
+	uint32_t second, third;
+
+	(void)state;
+	ends_open(&e, 0, RNIC_LANE_LINES);
+	hold(&e, 1024, 0);
+	second = hold(&e, 1000, 1024);
+	third = hold(&e, 2048 - 64, 2048);
+	assert_int_equal(fill_up(&e), FULL - 4);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 0);
+	rnic_lane_release(&e.tx, false, second);
+	assert_int_equal(fill_up(&e), 1);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 0);
+	rnic_lane_release(&e.tx, false, third);
+	assert_int_equal(fill_up(&e), 1);
+	rnic_lane_release(&e.tx, true, 0);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), FULL);
+	ends_close(&e);
+}
+
+/* Bytes that would run over the end begin at the start of the ring. */
+static void held_bytes_at_the_end_of_the_ring(void **state)
+{
+	struct ends e;
+
+	(void)state;
+	ends_open(&e, 0, RNIC_LANE_LINES);
+	for (int i = 0; i < FULL; i++) {
+		assert_non_null(rnic_lane_bytes(&e.tx, i ? 1024 : 960));
+		rnic_lane_take_bytes(&e.rx, i ? 1024 : 960);
+		rnic_lane_credit(&e.rx);
+	}
+	/* 64 bytes are left */
+	hold(&e, 65, 0);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), FULL - 1);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 0);
+	assert_int_equal(e.tx.bytes_taken, RNIC_RING_BYTES);
+	rnic_lane_release(&e.tx, true, 0);
+	/* again the end is too short for one */
+	assert_int_equal(fill_up(&e), FULL - 1);
+	ends_close(&e);
+}
+
+/* Held before and behind the place where 32 bits overflow. */
+static void held_bytes_when_the_counter_overflows(void **state)
+{
+	struct ends e;
+	uint32_t second;
+
+	(void)state;
+	ends_open(&e, 0, RNIC_LANE_LINES);
+	rnic_store32_relaxed(&e.sh->credit.bytes_taken, UINT32_MAX - 1023);
+	rnic_lane_tx_init(&e.tx, e.sh, 0, RNIC_LANE_LINES, false);
+	rnic_lane_rx_init(&e.rx, e.sh, 0);
+	assert_int_equal(hold(&e, 1024, RNIC_RING_BYTES - 1024),
+			 UINT32_MAX - 1023);
+	second = hold(&e, 1024, 0);
+	assert_int_equal(second, 0);
+	assert_int_equal(fill_up(&e), FULL - 2);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 0);
+	rnic_lane_release(&e.tx, false, second);
+	assert_int_equal(fill_up(&e), 1);
+	rnic_lane_credit(&e.rx);
+	assert_int_equal(fill_up(&e), 0);
+	rnic_lane_release(&e.tx, true, 0);
+	assert_int_equal(fill_up(&e), FULL);
+	ends_close(&e);
+}
+
+/* ---- answers ---- */
+
 static void answers_in_order_and_bounded(void **state)
 {
 	struct ends e;
@@ -325,6 +460,10 @@ int main(void)
 		cmocka_unit_test(impossible_credits_are_no_news),
 		cmocka_unit_test(bytes_never_overlap_nor_run_over),
 		cmocka_unit_test(a_full_byte_ring_says_so),
+		cmocka_unit_test(credits_do_not_free_held_bytes),
+		cmocka_unit_test(the_oldest_held_bytes_are_released),
+		cmocka_unit_test(held_bytes_at_the_end_of_the_ring),
+		cmocka_unit_test(held_bytes_when_the_counter_overflows),
 		cmocka_unit_test(answers_in_order_and_bounded),
 		cmocka_unit_test(two_processes_lose_nothing),
 	};

@@ -32,26 +32,38 @@ enum {
 	RNIC_LINE = 64,	  /* cache line, bytes */
 	RNIC_PAGE = 4096, /* small page, bytes */
 
-	RNIC_VERSION = 2,	   /* of everything in this file */
-	RNIC_EP_MAX = 256,	   /* endpoint places of a device */
-	RNIC_LANE_MAX = 4096,	   /* lanes into one endpoint */
-	RNIC_LANE_LINES = 64,	   /* descriptors in a lane's ring */
-	RNIC_RING_BYTES = 8192,	   /* a lane's byte ring */
-	RNIC_RING_MSG_MAX = 1024,  /* largest payload in the byte ring */
-	RNIC_INLINE_MAX = 40,	   /* payload inside a descriptor */
-	RNIC_RET_ENTRIES = 32,	   /* entries of a lane's return ring */
-	RNIC_FILTER_BITS = 512,	   /* announce line, bits */
-	RNIC_MTT_FANOUT = 512,	   /* entries of an MTT page */
-	RNIC_CTX_PER_EP = 2,	   /* execution contexts: caller, agent */
-	RNIC_CACHE_SETS = 64,	   /* of a key cache */
-	RNIC_CACHE_WAYS = 4,	   /* entries of a set */
-	RNIC_SLOT_BITS = 24,	   /* MPT slot in a provider key */
-	RNIC_GEN_BITS = 40,	   /* generation, above the slot */
-	RNIC_INDEX_SHIFT_MIN = 12, /* smallest user-key index: 64 KiB */
+	RNIC_VERSION = 4,	    /* of everything in this file */
+	RNIC_EP_MAX = 256,	    /* endpoint places of a device */
+	RNIC_LANE_MAX = 4096,	    /* lanes into one endpoint */
+	RNIC_LANE_LINES = 64,	    /* descriptors in a lane's ring */
+	RNIC_RING_BYTES = 8192,	    /* a lane's byte ring */
+	RNIC_RING_MSG_MAX = 1024,   /* largest payload in the byte ring */
+	RNIC_INLINE_MAX = 40,	    /* payload inside a descriptor */
+	RNIC_RET_ENTRIES = 32,	    /* entries of a lane's return ring */
+	RNIC_FILTER_BITS = 4096,    /* announce filter, bits */
+	RNIC_MTT_FANOUT = 512,	    /* entries of an MTT page */
+	RNIC_CTX_PER_EP = 2,	    /* execution contexts: caller, agent */
+	RNIC_SPACES = 256,	    /* what a leaf can name; 0: the arena */
+	RNIC_ASK_PAGES = 512 << 10, /* most bytes of a page request */
+	RNIC_SLOT_BITS = 24,	    /* MPT slot in a provider key */
+	RNIC_GEN_BITS = 40,	    /* generation, above the slot */
+	RNIC_INDEX_SHIFT_MIN = 12,  /* smallest user-key index: 64 KiB */
 
 	RNIC_POOL_SMALL = 2048, /* small chunk, bytes */
 	RNIC_POOL_LARGE = 8192, /* large chunk, bytes */
 };
+
+/* First address of the page of @a. */
+static inline uint64_t rnic_page_down(uint64_t a)
+{
+	return a & ~(uint64_t)(RNIC_PAGE - 1);
+}
+
+/* The same of the page that begins at @a or behind it. */
+static inline uint64_t rnic_page_up(uint64_t a)
+{
+	return rnic_page_down(a + RNIC_PAGE - 1);
+}
 
 #define RNIC_MAGIC_TABLES  UINT64_C(0x7461627072687368)
 #define RNIC_MAGIC_MAILBOX UINT64_C(0x6c69616d72687368)
@@ -133,6 +145,8 @@ struct rnic_header {
 	uint64_t arena_size;	 /* bytes */
 	uint64_t stats_off;	 /* struct rnic_stats, RNIC_EP_MAX of them */
 	uint64_t mpt_head_off;	 /* struct rnic_mpt_head */
+	uint64_t paging_off;	 /* struct rnic_paging */
+	uint64_t space_off;	 /* struct rnic_space, RNIC_SPACES of them */
 	uint64_t cache_off;	 /* struct rnic_cache, one per context */
 	uint64_t cache_stride;	 /* bytes between key caches */
 	uint64_t mpt_off;	 /* struct rnic_mpt */
@@ -171,7 +185,12 @@ struct rnic_stats {
 	rnic_a64 sleeps;	/* times this endpoint slept */
 	rnic_a64 attach_proc;	/* peers attached through /proc */
 	rnic_a64 attach_socket; /* peers attached over the socket */
-	rnic_a64 spare[20];	/* for the counters of RMA and atomics */
+	rnic_a64 rma_msgs[4];	/* RMA operations, by enum fi_shrimp_reach */
+	rnic_a64 rma_bytes[4];	/* bytes they moved */
+	rnic_a64 atomics[4];	/* atomic operations, likewise */
+	rnic_a64 served;	/* parts of operations executed for peers */
+	rnic_a64 page_asks;	/* pages of peers asked for */
+	rnic_a64 spare[6];	/* 0 */
 };
 _Static_assert(sizeof(struct rnic_stats) == 512, "eight lines");
 
@@ -186,6 +205,12 @@ enum rnic_right {
 	RNIC_MR_EV_READ = 1u << 6,   /* owner wants an event per remote read */
 	RNIC_MR_EV_WRITE = 1u << 7,  /* and per remote write */
 	RNIC_MR_LIST = 1u << 8,	     /* several ranges, see rnic_mtt_list */
+	/* a reader's own word on what it has found: never in the MPT */
+	RNIC_MR_READ_NOW = 1u << 11, /* pages may be read, for now */
+	/* of no use to a cached translation: beyond its bits */
+	RNIC_MR_ODP = 1u << 16,	    /* pages come at their first touch */
+	RNIC_MR_WATCHED = 1u << 17, /* the unmap monitor may change it */
+	RNIC_MR_WINDOW = 1u << 18,  /* a window onto other regions */
 };
 
 /*
@@ -197,12 +222,19 @@ enum rnic_leaf {
 	RNIC_LEAF_VALID = 1u << 0,
 	RNIC_LEAF_SPACE = 1u << 1, /* else VA */
 	RNIC_LEAF_TABLE = 1u << 2, /* bits 12..: number of an MTT page */
+	/* on demand only */
+	RNIC_LEAF_READ = 1u << 3,     /* valid: there to be read only */
+	RNIC_LEAF_FAULTING = 1u << 3, /* not valid: bits 12.. are a token */
 };
 
 /*
  * One memory region, one line. @version is odd while the slot is invalid,
  * never reset, and bumped at every publication, invalidation or change of
  * translation; a cached translation is valid only against the whole word.
+ * It is only ever added to, atomically: the monitor adds 2 at any time
+ * (shm/monitor.h), which changes neither validity nor what others add. @mtt
+ * of a watched region, or of a window onto one, the monitor may set to 0: its
+ * memory is gone.
  */
 struct rnic_mpt {
 	rnic_a64 version; /* odd = invalid; stored last, release */
@@ -211,7 +243,7 @@ struct rnic_mpt {
 	rnic_a64 length;  /* bytes */
 	rnic_a64 mtt;	  /* root of the translation, depth in bits 0-1 */
 	rnic_a64 rights;  /* access bits, event mask, internal bit */
-	rnic_a64 parent;  /* window: slot and version of its region */
+	rnic_a64 parent;  /* window: MPT slot of its (first) region + 1 */
 	rnic_a64 binding; /* number of the current binding */
 };
 _Static_assert(sizeof(struct rnic_mpt) == RNIC_LINE, "one line");
@@ -227,11 +259,47 @@ _Static_assert(sizeof(struct rnic_mtt_page) == RNIC_PAGE, "one page");
  * written by the owner under its table's mutex, read at a miss.
  */
 struct rnic_mpt_head {
-	rnic_a64 used;	   /* slots below have pages and a version */
-	rnic_a64 index;	   /* which user-key index, see rnic_index_make() */
-	rnic_a64 spare[6]; /* 0 */
+	rnic_a64 used;	/* slots below have pages and a version */
+	rnic_a64 index; /* which user-key index, see rnic_index_make() */
+	/*
+	 * By the monitor alone: odd while translations of watched regions are
+	 * being withdrawn, even and another one afterwards.
+	 */
+	rnic_a64 frozen;
+	rnic_a64 spare[5]; /* 0 */
 };
 _Static_assert(sizeof(struct rnic_mpt_head) == RNIC_LINE, "one line");
+
+/*
+ * What paging did, of the whole device: by any thread of the owner, atomically;
+ * read by anybody as statistics.
+ */
+struct rnic_paging {
+	rnic_a64 requests;    /* page requests of peers */
+	rnic_a64 faults;      /* pages made present at a touch */
+	rnic_a64 merged;      /* touches that another one's fault served */
+	rnic_a64 prefetched;  /* pages made present by advice */
+	rnic_a64 invalidated; /* pages that went away */
+	rnic_a64 gone;	      /* regions whose memory was unmapped */
+	rnic_a64 implicit;    /* whole-address-space regions registered */
+	rnic_a64 spare;	      /* 0 */
+};
+_Static_assert(sizeof(struct rnic_paging) == RNIC_LINE, "one line");
+
+/*
+ * A memory file of the owner's process in which regions lie: sealed against
+ * shrinking, and held open for as long as one does. Entry 0 is not used: the
+ * header has the arena. Written by the owner under its lock; @gen rises with
+ * each change and never comes back.
+ */
+struct rnic_space {
+	rnic_a64 gen;  /* odd: there is a file; stored last, release */
+	rnic_a64 fd;   /* descriptor number in the owner */
+	rnic_a64 ino;  /* st_ino */
+	rnic_a64 size; /* bytes when it was opened; it may have grown */
+};
+_Static_assert(sizeof(struct rnic_space) * RNIC_SPACES % RNIC_PAGE == 0,
+	       "whole pages");
 
 /* Entry of the user-key index: open addressing, deletes leave tombstones. */
 struct rnic_key_entry {
@@ -259,20 +327,38 @@ struct rnic_cache_entry {
 };
 _Static_assert(sizeof(struct rnic_cache_entry) == RNIC_LINE, "one line");
 
+/* Which entry of a set of a key cache gives way. */
+enum rnic_keycache_policy {
+	RNIC_KEYCACHE_CLOCK,  /* the next that was not used since last asked */
+	RNIC_KEYCACHE_LRU,    /* the one that was not used for longest */
+	RNIC_KEYCACHE_RANDOM, /* any */
+	RNIC_KEYCACHE_NONE,   /* nothing is kept */
+	RNIC_KEYCACHE_POLICIES
+};
+
 /*
  * Key cache of one execution context, in the tables of its own process:
  * written by that context alone (contract I7), read by anybody as statistics.
+ * A page, then the entries, set by set. What remembers their use is not here,
+ * but private to the context. Whoever reads it bounds @entries by the header's
+ * cache_stride.
  */
 struct rnic_cache {
-	rnic_a64 hits;			 /* found, and still valid */
-	rnic_a64 misses;		 /* looked up in the target's tables */
-	rnic_a64 evictions;		 /* gave way to another one */
-	rnic_a64 invalidations;		 /* found, but the version had moved */
-	rnic_a64 spare[4];		 /* 0 */
-	char pad[RNIC_PAGE - RNIC_LINE]; /* to a page */
-	struct rnic_cache_entry entry[RNIC_CACHE_SETS][RNIC_CACHE_WAYS];
+	rnic_a64 hits;		/* found, and still valid */
+	rnic_a64 misses;	/* looked up in the target's tables */
+	rnic_a64 evictions;	/* gave way to another one */
+	rnic_a64 invalidations; /* found, but the version had moved */
+	rnic_a64 spare[4];	/* 0 */
+	/* written when a context begins to use it, and @policy when it ends */
+	rnic_a64 policy;  /* enum rnic_keycache_policy + 1; 0: not in use */
+	rnic_a64 entries; /* capacity; 0: nothing is kept */
+	rnic_a64 ways;	  /* entries of a set */
+	rnic_a64 miss_ns; /* emulated cost of a miss */
+	rnic_a64 more[4]; /* 0 */
+	char pad[RNIC_PAGE - 2 * RNIC_LINE]; /* to a page */
+	struct rnic_cache_entry entry[];     /* @entries of them */
 };
-_Static_assert(sizeof(struct rnic_cache) % RNIC_PAGE == 0, "whole pages");
+_Static_assert(sizeof(struct rnic_cache) == RNIC_PAGE, "one page");
 
 /* ------------------------------------------------------------------ */
 /* mailbox                                                               */
@@ -281,6 +367,13 @@ _Static_assert(sizeof(struct rnic_cache) % RNIC_PAGE == 0, "whole pages");
 struct rnic_mailbox_header {
 	uint64_t magic;	      /* RNIC_MAGIC_MAILBOX */
 	uint64_t incarnation; /* same as in the tables */
+};
+
+/* Bits of rnic_desc_ext.chunk of an EVENT. */
+enum rnic_event_what {
+	RNIC_EVENT_WRITES = 1u << 0,   /* memory was written, else read */
+	RNIC_EVENT_ATOMIC = 1u << 1,   /* by an atomic */
+	RNIC_EVENT_ENDPOINT = 1u << 2, /* the endpoint counts it */
 };
 
 /* Bits of rnic_ep_head.event_mask: the owner counts remote operations. */
@@ -357,6 +450,7 @@ enum rnic_desc_kind {
 	RNIC_DESC_HEAP,	  /* payload lies in the sender's inject heap */
 	RNIC_DESC_DATA,	  /* a chunk of a held message, as requested */
 	RNIC_DESC_EVENT,  /* RMA that the receiver is to be told of */
+	RNIC_DESC_ASK,	  /* RMA or atomic that its receiver executes */
 	RNIC_DESC_KINDS
 };
 
@@ -372,11 +466,39 @@ struct rnic_desc_ext {
 	uint64_t total;	    /* bytes of the whole message */
 	uint32_t chunk;	    /* chunk number in the sender's pool */
 	uint32_t chunk_len; /* bytes used in it */
-	uint64_t op;	    /* the sender's name of the operation */
+	uint64_t op;	    /* the sender's name; EVENT: MPT slot + 1, or 0 */
 	uint64_t heap_off;  /* HEAP: place in the sender's heap */
 	uint64_t va;	    /* HELD: address in the sender, 0 if none */
 };
 _Static_assert(sizeof(struct rnic_desc_ext) == RNIC_INLINE_MAX, "same room");
+
+/* What an ASK descriptor asks for. */
+enum rnic_ask_kind {
+	RNIC_ASK_READ,	  /* bytes there to the byte ring */
+	RNIC_ASK_WRITE,	  /* bytes in the byte ring to there */
+	RNIC_ASK_ATOMIC,  /* operands in the ring */
+	RNIC_ASK_FETCH,	  /* likewise, values before replace them */
+	RNIC_ASK_COMPARE, /* likewise, values to compare with behind them */
+	RNIC_ASK_PAGE,	  /* pages to be made present; no operands */
+	RNIC_ASK_KINDS	  /* how many there are */
+};
+
+/*
+ * An access that the owner of the memory executes, since its sender cannot.
+ * The key is in rnic_desc.tag, remote CQ data in rnic_desc.data; the length in
+ * the head is the room taken in the byte ring.
+ */
+struct rnic_desc_ask {
+	uint64_t addr;	   /* owner's address, or offset */
+	uint64_t total;	   /* bytes of the whole operation */
+	uint32_t len;	   /* bytes there */
+	uint8_t kind;	   /* enum rnic_ask_kind */
+	uint8_t op;	   /* enum rnic_aop_op; PAGE: rights that are needed */
+	uint8_t type;	   /* atomics: enum rnic_aop_type */
+	uint8_t ends;	   /* bits: first, last part of the operation */
+	uint64_t spare[2]; /* 0 */
+};
+_Static_assert(sizeof(struct rnic_desc_ask) == RNIC_INLINE_MAX, "same room");
 
 /*
  * A descriptor: one line, written by the sender. @head is stored last, with
@@ -389,6 +511,7 @@ struct rnic_desc {
 	rnic_a64 data; /* remote CQ data; DATA: byte offset */
 	union {
 		uint8_t payload[RNIC_INLINE_MAX]; /* INLINE */
+		struct rnic_desc_ask ask;	  /* ASK */
 		struct rnic_desc_ext ext;	  /* all others */
 	};
 };
@@ -400,14 +523,15 @@ enum rnic_ret_code {
 	RNIC_RET_GO,	/* send len bytes as DATA to receive @rx */
 	RNIC_RET_DONE,	/* finished at the receiver, success */
 	RNIC_RET_RESET, /* the receiver closed without taking it */
+	RNIC_RET_REPLY, /* the oldest ASK was executed: @rx, @len */
 };
 
 /* An entry of the return ring, written by the receiver, head last. */
 struct rnic_ret {
 	rnic_a64 head; /* code | (seq + 1) << 32 */
 	uint64_t op;   /* the sender's name of the operation */
-	uint64_t rx;   /* GO: name of the receive */
-	uint64_t len;  /* GO: bytes wanted */
+	uint64_t rx;   /* GO: name of the receive; REPLY: errno or 0 */
+	uint64_t len;  /* GO: bytes wanted; REPLY: bytes done */
 };
 _Static_assert(sizeof(struct rnic_ret) == 32, "two to a line");
 
@@ -440,8 +564,8 @@ struct rnic_lane {
 		rnic_a64 seq;	      /* odd = inside */
 		char line[RNIC_LINE]; /* a line each */
 	} reader[RNIC_CTX_PER_EP];
-	/* announce lines, one per execution context of the sender */
-	rnic_a64 announce[RNIC_CTX_PER_EP][RNIC_FILTER_BITS / 64];
+	char room[2 *
+		  RNIC_LINE]; /* 0; hot lines stay where they were measured */
 	/* written by the receiver: credits */
 	union {
 		struct {
@@ -461,11 +585,17 @@ struct rnic_lane {
 		} flag;			      /* by name: a hot group */
 		char flag_line[RNIC_LINE];    /* pads the group */
 	};
-	char pad[1024 - 9 * RNIC_LINE];		/* to 1 KiB */
-	struct rnic_ret ret[RNIC_RET_ENTRIES];	/* written by the receiver */
-	uint8_t agent_ring[2048];		/* agent requests: the device */
+	char pad[1024 - 9 * RNIC_LINE];	       /* to 1 KiB */
+	struct rnic_ret ret[RNIC_RET_ENTRIES]; /* written by the receiver */
+	/* announce filters, written by the execution context of the sender */
+	rnic_a64 announce[RNIC_CTX_PER_EP][RNIC_FILTER_BITS / 64];
+	char spare[1024];			/* to page two */
 	struct rnic_desc desc[RNIC_LANE_LINES]; /* written by the sender */
-	uint8_t bytes[RNIC_RING_BYTES];		/* written by the sender */
+	/*
+	 * Written by the sender; what an ASK names also by the receiver, until
+	 * it replies, and not by the sender before it has taken the reply.
+	 */
+	uint8_t bytes[RNIC_RING_BYTES];
 };
 _Static_assert(sizeof(struct rnic_lane) == RNIC_LANE_SIZE, "four pages");
 _Static_assert(offsetof(struct rnic_lane, ret) == 1024, "return ring");
@@ -523,7 +653,10 @@ static inline uint32_t rnic_key_slot(uint64_t key)
 	return key & ((1u << RNIC_SLOT_BITS) - 1);
 }
 
-/* The announce bit of @slot, below RNIC_FILTER_BITS. */
+/*
+ * The announce bit of @slot, below RNIC_FILTER_BITS. Slots that are used one
+ * after the other have different ones.
+ */
 static inline unsigned int rnic_filter_bit(uint32_t slot)
 {
 	return slot % RNIC_FILTER_BITS;

@@ -15,11 +15,16 @@ shm_librnic_la_SOURCES = \
 	shm/arena_map.c \
 	shm/arena_map.h \
 	shm/atomic.h \
+	shm/backing.c \
+	shm/backing.h \
+	shm/breakage.h \
 	shm/compiler.h \
 	shm/copy.c \
 	shm/copy.h \
 	shm/device.c \
 	shm/device.h \
+	shm/exec.c \
+	shm/exec.h \
 	shm/fence.c \
 	shm/fence.h \
 	shm/grace.c \
@@ -28,6 +33,12 @@ shm_librnic_la_SOURCES = \
 	shm/heap.h \
 	shm/identity.c \
 	shm/identity.h \
+	shm/keycache.c \
+	shm/keycache.h \
+	shm/keycache_clock.c \
+	shm/keycache_lru.c \
+	shm/keycache_none.c \
+	shm/keycache_random.c \
 	shm/lane.c \
 	shm/lane.h \
 	shm/layout.h \
@@ -37,10 +48,16 @@ shm_librnic_la_SOURCES = \
 	shm/log.h \
 	shm/match.c \
 	shm/match.h \
+	shm/monitor.c \
+	shm/monitor.h \
 	shm/mpt.c \
 	shm/mpt.h \
 	shm/mtt.c \
 	shm/mtt.h \
+	shm/numa.c \
+	shm/numa.h \
+	shm/odp.c \
+	shm/odp.h \
 	shm/pin.c \
 	shm/pin.h \
 	shm/pool.c \
@@ -57,12 +74,17 @@ shm_librnic_la_SOURCES = \
 	shm/segment.h \
 	shm/sock.c \
 	shm/sock.h \
+	shm/space.c \
+	shm/space.h \
 	shm/topo.c \
 	shm/topo.h \
+	shm/tsan.h \
 	shm/vm.c \
 	shm/vm.h \
 	shm/vma.c \
 	shm/vma.h \
+	shm/watch.c \
+	shm/watch.h \
 	shm/window.c \
 	shm/window.h
 
@@ -70,39 +92,59 @@ UNIT_TESTS += \
 	shm/aop_test \
 	shm/arena_map_test \
 	shm/arena_test \
+	shm/backing_test \
 	shm/copy_test \
+	shm/exec_test \
 	shm/fence_test \
 	shm/grace_test \
 	shm/heap_test \
 	shm/identity_test \
+	shm/keycache_test \
 	shm/lane_test \
 	shm/lock_test \
 	shm/log_test \
+	shm/match_model_test \
 	shm/match_test \
+	shm/monitor_test \
 	shm/mpt_test \
 	shm/mtt_test \
+	shm/numa_test \
+	shm/odp_test \
 	shm/pin_test \
 	shm/pool_test \
 	shm/proc_test \
+	shm/reach_test \
 	shm/reader_test \
 	shm/remote_test \
 	shm/segment_test \
 	shm/sock_test \
+	shm/space_test \
 	shm/topo_test \
 	shm/vm_test \
 	shm/vma_test \
 	shm/window_test
 
-# All interleavings of the fence of shm/grace.h, and of what breaks it.
-EXTRA_PROGRAMS = shm/fence_model
-shm_fence_model_SOURCES = shm/fence_model.c
-shm_fence_model_LDADD =
-CLEANFILES += shm/fence_model$(EXEEXT)
+shm_match_model_test_SOURCES = \
+	shm/match_kit.h \
+	shm/match_model_test.c
+shm_match_test_SOURCES = \
+	shm/match_kit.h \
+	shm/match_test.c
 
-check-model: shm/fence_model$(EXEEXT)
-	shm/fence_model$(EXEEXT)
-
-# It takes less than a second.
-check-local: check-model
-
-.PHONY: check-model
+# These need a device with keys and a reader.
+shm_exec_test_SOURCES = \
+	shm/exec_test.c \
+	shm/reach_kit.c \
+	shm/reach_kit.h
+shm_monitor_test_SOURCES = \
+	shm/monitor_test.c \
+	shm/reach_kit.c \
+	shm/reach_kit.h
+shm_odp_test_SOURCES = \
+	shm/odp_test.c \
+	shm/reach_kit.c \
+	shm/reach_kit.h
+shm_reach_test_SOURCES = \
+	shm/reach_kit.c \
+	shm/reach_kit.h \
+	shm/reach_test.c

@@ -2,8 +2,8 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * Tag matching: each call, order of age within and across classes, more
- * classes than there are hashes, a reference model under random operations,
- * and cost that does not follow the number of objects.
+ * classes than there are hashes, and cost that does not follow the number of
+ * objects. match_model_test.c has random operations.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/match.h"
+#include "shm/match_kit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -32,51 +32,11 @@
 #define SANITIZED 0
 #endif
 
-#define SYNC_BIT (UINT64_C(1) << 60) /* what MPI's receives ignore */
-
 enum {
-	STEPS = 100000,	  /* of the model test */
-	LIVE = 96,	  /* objects of each kind in the model test */
 	FEW = 1000,	  /* cost is compared between FEW */
 	MANY = 100000,	  /* and MANY objects */
 	COST_RATIO = 100, /* allowed; a linear search has 10^3 or more */
 };
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint32_t rng(uint32_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)((rng_state >> 32) * below >> 32);
-}
-
-static void setup(struct rnic_match *m)
-{
-	assert_int_equal(rnic_match_init(m), 0);
-}
-
-static void post(struct rnic_match *m, struct rnic_match_recv *r, uint32_t src,
-		 uint64_t tag, uint64_t ignore)
-{
-	memset(r, 0xa5, sizeof(*r)); /* nothing else need be filled */
-	r->src = src;
-	r->tag = tag;
-	r->ignore = ignore;
-	rnic_match_post(m, r);
-	assert_true(r->posted);
-}
-
-static void queue(struct rnic_match *m, struct rnic_match_msg *msg,
-		  uint32_t src, uint64_t tag)
-{
-	memset(msg, 0xa5, sizeof(*msg));
-	msg->src = src;
-	msg->tag = tag;
-	rnic_match_queue(m, msg);
-	assert_true(msg->queued);
-}
 
 /* ---- each call ---- */
 
@@ -537,195 +497,6 @@ static void rename_reaches_listed_receives(void **state)
 	rnic_match_fini(&m);
 }
 
-/* ---- reference model ---- */
-
-/* The same objects, in plain arrays ordered by age. */
-struct model {
-	struct rnic_match m;		      /* what is tested */
-	struct rnic_match_recv recv[LIVE];    /* objects */
-	struct rnic_match_msg msg[LIVE];      /* objects */
-	struct rnic_match_recv *posted[LIVE]; /* by age */
-	struct rnic_match_msg *queued[LIVE];  /* by age */
-	size_t nposted;			      /* entries of posted */
-	size_t nqueued;			      /* entries of queued */
-	uint32_t nmasks;		      /* different ignore masks */
-};
-
-static uint64_t some_ignore(const struct model *d)
-{
-	static const uint64_t mask[] = {
-		0, SYNC_BIT, SYNC_BIT | 3, UINT64_MAX,	 1, 2, 4, 5,
-		6, 7,	     SYNC_BIT | 1, SYNC_BIT | 2,
-	};
-
-	return mask[rng(d->nmasks)];
-}
-
-static uint64_t some_tag(void)
-{
-	return rng(6) | (rng(4) ? 0 : SYNC_BIT);
-}
-
-static uint32_t some_recv_src(void)
-{
-	return rng(3) ? rng(4) : RNIC_SRC_ANY;
-}
-
-static bool takes(uint32_t rsrc, uint64_t rtag, uint64_t ignore, uint32_t src,
-		  uint64_t tag)
-{
-	return !((rtag ^ tag) & ~ignore) &&
-	       (rsrc == RNIC_SRC_ANY || rsrc == src);
-}
-
-static void model_post(struct model *d)
-{
-	size_t i;
-
-	if (d->nposted == LIVE)
-		return;
-	for (i = 0; d->recv[i].posted; i++)
-		;
-	d->posted[d->nposted++] = &d->recv[i];
-	post(&d->m, &d->recv[i], some_recv_src(), some_tag(), some_ignore(d));
-}
-
-static void model_queue(struct model *d)
-{
-	size_t i;
-
-	if (d->nqueued == LIVE)
-		return;
-	for (i = 0; d->msg[i].queued; i++)
-		;
-	d->queued[d->nqueued++] = &d->msg[i];
-	queue(&d->m, &d->msg[i], rng(4), some_tag());
-}
-
-static void model_unpost(struct model *d, size_t i)
-{
-	rnic_match_unpost(&d->m, d->posted[i]);
-	d->nposted--;
-	memmove(&d->posted[i], &d->posted[i + 1],
-		(d->nposted - i) * sizeof(d->posted[0]));
-}
-
-static void model_dequeue(struct model *d, size_t i)
-{
-	rnic_match_dequeue(&d->m, d->queued[i]);
-	d->nqueued--;
-	memmove(&d->queued[i], &d->queued[i + 1],
-		(d->nqueued - i) * sizeof(d->queued[0]));
-}
-
-/* A message arrives; two in three take their receive with them. */
-static void model_find_recv(struct model *d)
-{
-	uint32_t src = rng(4);
-	uint64_t tag = some_tag();
-	struct rnic_match_recv *r = rnic_match_find_recv(&d->m, src, tag);
-	size_t i;
-
-	for (i = 0; i < d->nposted; i++)
-		if (takes(d->posted[i]->src, d->posted[i]->tag,
-			  d->posted[i]->ignore, src, tag))
-			break;
-	assert_ptr_equal(r, i < d->nposted ? d->posted[i] : NULL);
-	if (r && rng(3))
-		model_unpost(d, i);
-}
-
-/* A receive or probe looks; two in three take the message. */
-static void model_find_msg(struct model *d)
-{
-	uint32_t src = some_recv_src();
-	uint64_t tag = some_tag(), ignore = some_ignore(d);
-	struct rnic_match_msg *msg =
-		rnic_match_find_msg(&d->m, src, tag, ignore);
-	size_t i;
-
-	for (i = 0; i < d->nqueued; i++)
-		if (takes(src, tag, ignore, d->queued[i]->src,
-			  d->queued[i]->tag))
-			break;
-	assert_ptr_equal(msg, i < d->nqueued ? d->queued[i] : NULL);
-	if (msg && rng(3))
-		model_dequeue(d, i);
-}
-
-static void model_check(struct model *d)
-{
-	struct rnic_match_recv *r = rnic_match_first_recv(&d->m);
-	struct rnic_match_recv *back = rnic_match_last_recv(&d->m);
-	struct rnic_match_msg *msg = rnic_match_first_msg(&d->m);
-	size_t i;
-
-	assert_int_equal(d->m.nrecv, d->nposted);
-	assert_int_equal(d->m.nmsg, d->nqueued);
-	for (i = 0; i < d->nposted; i++) {
-		assert_ptr_equal(r, d->posted[i]);
-		assert_ptr_equal(back, d->posted[d->nposted - 1 - i]);
-		r = rnic_match_next_recv(&d->m, r);
-		back = rnic_match_prev_recv(&d->m, back);
-	}
-	assert_null(r);
-	assert_null(back);
-	for (i = 0; i < d->nqueued; i++) {
-		assert_ptr_equal(msg, d->queued[i]);
-		msg = rnic_match_next_msg(&d->m, msg);
-	}
-	assert_null(msg);
-}
-
-static void model_step(struct model *d)
-{
-	uint32_t what = rng(100);
-
-	if (what < 25)
-		model_post(d);
-	else if (what < 50)
-		model_queue(d);
-	else if (what < 72)
-		model_find_recv(d);
-	else if (what < 94)
-		model_find_msg(d);
-	else if (what < 96 && d->nposted)
-		model_unpost(d, rng((uint32_t)d->nposted));
-	else if (what < 98 && d->nqueued)
-		model_dequeue(d, rng((uint32_t)d->nqueued));
-	else if (what < 99)
-		model_check(d);
-	else
-		rnic_match_rename(&d->m, rng(4), rng(4));
-}
-
-static void model_run(uint32_t nmasks)
-{
-	struct model *d = calloc(1, sizeof(*d));
-	int i;
-
-	assert_non_null(d);
-	setup(&d->m);
-	d->nmasks = nmasks;
-	for (i = 0; i < STEPS; i++)
-		model_step(d);
-	model_check(d);
-	rnic_match_fini(&d->m);
-	free(d);
-}
-
-static void random_operations_with_few_classes(void **state)
-{
-	(void)state;
-	model_run(3);
-}
-
-static void random_operations_with_many_classes(void **state)
-{
-	(void)state;
-	model_run(12);
-}
-
 /* ---- growth and cost ---- */
 
 static double cpu_ns(void)
@@ -1003,8 +774,6 @@ int main(void)
 		cmocka_unit_test(an_idle_class_gives_its_place),
 		cmocka_unit_test(rename_merges_by_age),
 		cmocka_unit_test(rename_reaches_listed_receives),
-		cmocka_unit_test(random_operations_with_few_classes),
-		cmocka_unit_test(random_operations_with_many_classes),
 		cmocka_unit_test(any_field_of_the_tag_spreads),
 		cmocka_unit_test(churn_does_not_grow_tables),
 		cmocka_unit_test(growth_without_memory_only_costs_time),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "shm/grace.h"
+#include "shm/remote.h"
 
 enum { LIMIT_S = 60 };
 
@@ -92,6 +93,65 @@ static void versions_only_rise(void **state)
 	assert_int_equal(version(b, slot), v + 3);
 }
 
+/*
+ * Keys begin at a number of each device's own: what was told of one that is
+ * gone, or is another's, means nothing here. 39 bits of chance: no two of a few
+ * are the same, nor the first ones there are.
+ */
+static void contract_I4_devices_begin_apart(void **state)
+{
+	enum { DEVICES = 4 };
+	struct bed *b[DEVICES];
+	uint64_t key[DEVICES];
+	uint32_t slot;
+
+	(void)state;
+	for (int i = 0; i < DEVICES; i++) {
+		assert_int_equal(setup((void **)&b[i]), 0);
+		assert_int_equal(rnic_mpt_publish(&b[i]->mpt, &some, false,
+						  &key[i], &slot),
+				 0);
+		assert_int_equal(rnic_key_slot(key[i]), slot);
+		assert_true(key[i] >> RNIC_SLOT_BITS > 1 << 16);
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(key[i] >> RNIC_SLOT_BITS,
+					     key[k] >> RNIC_SLOT_BITS);
+	}
+	for (int i = 0; i < DEVICES; i++)
+		teardown((void **)&b[i]);
+}
+
+/* A key that is taken and not shown is nobody's yet, and nobody else's. */
+static void a_reserved_slot_is_not_found(void **state)
+{
+	struct bed *b = *state;
+	struct rnic_region r = some, found;
+	uint64_t key = 77, v, binding;
+	uint32_t slot, other;
+
+	assert_int_equal(rnic_mpt_reserve(&b->mpt, &r, true, &key, &slot), 0);
+	v = version(b, slot);
+	assert_int_equal(v & 1, 1);
+	assert_int_equal(rnic_mpt_reserve_try(&b->mpt, &r, true, &key, &other),
+			 -EEXIST);
+	rnic_mpt_show(&b->mpt, slot);
+	assert_int_equal(version(b, slot), v + 1);
+	rnic_mpt_suspend(&b->mpt, slot);
+	binding = rnic_load64_relaxed(&b->mpt.mpt[slot].binding);
+	/* that its pages come and go is no other binding */
+	r.rights |= RNIC_MR_WATCHED;
+	r.mtt = 8;
+	rnic_mpt_rewrite(&b->mpt, slot, &r);
+	assert_int_equal(version(b, slot), v + 2);
+	rnic_mpt_show(&b->mpt, slot);
+	assert_int_equal(version(b, slot), v + 3);
+	assert_int_equal(rnic_load64_relaxed(&b->mpt.mpt[slot].binding),
+			 binding);
+	assert_int_equal(rnic_mpt_find(&b->mpt, key, &other, &found), 0);
+	assert_int_equal(found.mtt, 8);
+	drop(b, slot);
+}
+
 /* At least 4096 others rest behind a slot; its keys never come back. */
 static void slots_rest(void **state)
 {
@@ -114,6 +174,51 @@ static void slots_rest(void **state)
 	assert_true(n > RNIC_MPT_QUARANTINE);
 	assert_true(key != stale);
 	assert_int_equal(rnic_key_slot(key), first);
+}
+
+/* Publishes and drops @n regions; true if one of them got @slot. */
+static bool comes_back(struct bed *b, uint32_t slot, unsigned int n)
+{
+	uint64_t key;
+	uint32_t s;
+
+	while (n--) {
+		assert_int_equal(
+			rnic_mpt_publish(&b->mpt, &some, false, &key, &s), 0);
+		drop(b, s);
+		if (s == slot)
+			return true;
+	}
+	return false;
+}
+
+/* A reader that was inside when a slot came to rest may still look at it. */
+static void contract_I4_slots_wait_for_readers(void **state)
+{
+	enum { MANY = 3 * RNIC_MPT_QUARANTINE };
+	struct bed *b = *state;
+	struct rnic_place place;
+	struct rnic_remote *r;
+	struct rnic_lane *lane;
+	struct rnic_addr addr;
+	unsigned int index;
+	uint64_t key;
+	uint32_t slot;
+
+	assert_int_equal(rnic_place_open(&b->dev, &place), 0);
+	rnic_place_addr(&place, &addr);
+	assert_int_equal(rnic_remote_open(&addr, RNIC_ATTACH_PROC, &r), 0);
+	assert_int_equal(rnic_remote_claim(r, &addr, &lane, &index), 0);
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, false, &key, &slot),
+			 0);
+	rnic_store64_release(&lane->reader[0].seq, 1);
+	drop(b, slot);
+	assert_false(comes_back(b, slot, MANY));
+	rnic_store64_release(&lane->reader[0].seq, 2);
+	assert_true(comes_back(b, slot, MANY));
+	rnic_remote_unmap_lane(lane);
+	rnic_remote_close(r);
+	rnic_place_close(&place);
 }
 
 static void a_worn_slot_is_not_used_again(void **state)
@@ -196,6 +301,131 @@ static void the_index_is_rebuilt(void **state)
 	}
 }
 
+/* Cached copies end, the key and the binding stay. */
+static void events_join_a_live_region(void **state)
+{
+	struct bed *b = *state;
+	struct rnic_mpt *m;
+	uint64_t key = 0, v, binding;
+	uint32_t slot;
+
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, false, &key, &slot),
+			 0);
+	m = &b->mpt.mpt[slot];
+	v = version(b, slot);
+	binding = rnic_load64_relaxed(&m->binding);
+	rnic_mpt_add_events(&b->mpt, slot, RNIC_MR_EV_WRITE);
+	assert_int_equal(version(b, slot), v + 2);
+	assert_int_equal(rnic_load64_relaxed(&m->key), key);
+	assert_int_equal(rnic_load64_relaxed(&m->binding), binding);
+	rnic_mpt_add_events(&b->mpt, slot, RNIC_MR_EV_READ);
+	assert_int_equal(rnic_load64_relaxed(&m->rights),
+			 some.rights | RNIC_MR_EV_READ | RNIC_MR_EV_WRITE);
+	drop(b, slot);
+}
+
+/* Nobody gets the key of a suspended slot; a change cannot fail. */
+static void a_suspended_slot_keeps_its_key(void **state)
+{
+	struct bed *b = *state;
+	uint64_t key = 42, made = 0, v;
+	struct rnic_mpt_entry e;
+	struct rnic_region r = some;
+	uint32_t slot, other;
+
+	r.rights |= RNIC_MR_WINDOW;
+	r.parent = 7;
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &r, true, &key, &slot), 0);
+	v = version(b, slot);
+	rnic_mpt_suspend(&b->mpt, slot);
+	assert_int_equal(version(b, slot), v + 1);
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, true, &key, &other),
+			 -EEXIST);
+	r.mtt = 0x123404;
+	assert_int_equal(rnic_mpt_change(&b->mpt, slot, &r), 0);
+	assert_int_equal(version(b, slot), v + 2);
+	rnic_mpt_read(&b->mpt, slot, &e);
+	assert_int_equal(e.key, key);
+	assert_int_equal(e.version, v + 2);
+	assert_int_equal(e.binding, 1);
+	assert_memory_equal(&e.r, &r, sizeof(r));
+	/* suspended, then closed: the version is odd once */
+	rnic_mpt_suspend(&b->mpt, slot);
+	drop(b, slot);
+	assert_int_equal(version(b, slot), v + 3);
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, true, &key, &other),
+			 0);
+	/* the same for keys that were made */
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, false, &made, &slot),
+			 0);
+	rnic_mpt_suspend(&b->mpt, slot);
+	assert_int_equal(rnic_mpt_publish(&b->mpt, &some, true, &made, &other),
+			 -EEXIST);
+}
+
+enum { MANY = 3000 };
+
+static struct rnic_mpt_item *items(uint64_t first_key)
+{
+	struct rnic_mpt_item *it = calloc(MANY, sizeof(*it));
+
+	assert_non_null(it);
+	for (int i = 0; i < MANY; i++)
+		it[i] = (struct rnic_mpt_item){
+			.r = some,
+			.user = i % 3,
+			.key = first_key + (uint64_t)i,
+		};
+	return it;
+}
+
+/* As a batch is published: nobody finds any before all are sure to be. */
+static int publish_many(struct bed *b, struct rnic_mpt_item *it)
+{
+	int ret = rnic_mpt_reserve_many(&b->mpt, it, MANY);
+
+	for (int i = 0; !ret && i < MANY; i++)
+		assert_true(version(b, it[i].slot) & 1);
+	if (!ret)
+		rnic_mpt_show_many(&b->mpt, it, MANY);
+	return ret;
+}
+
+/* All of them, or none, whichever it is that fails. */
+static void contract_R10_many_or_none(void **state)
+{
+	struct bed *b = *state;
+	struct rnic_mpt_item *it = items(1000), *bad = items(100000);
+	uint64_t live = 0;
+
+	bad[MANY - 1].user = true;
+	bad[MANY - 1].key = 1001;
+	assert_int_equal(publish_many(b, it), 0);
+	assert_int_equal(b->mpt.keys, 2 * MANY / 3);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(publish_many(b, bad), -EEXIST);
+		for (uint32_t s = 0; s < b->mpt.room; s++)
+			live += !(version(b, s) & 1);
+		assert_int_equal(live, MANY);
+		assert_int_equal(b->mpt.keys, 2 * MANY / 3);
+		live = 0;
+	}
+	/* one key twice in a call */
+	bad[MANY - 1].key = bad[1].key;
+	bad[1].user = true;
+	assert_int_equal(publish_many(b, bad), -EEXIST);
+	for (int i = 0; i < MANY; i++)
+		drop(b, it[i].slot);
+	assert_int_equal(b->mpt.keys, 0);
+	bad[MANY - 1].key = 1001;
+	bad[MANY - 1].user = true;
+	for (int i = 0; i < MANY; i++)
+		bad[i].key = 100000 + (uint64_t)i;
+	assert_int_equal(publish_many(b, bad), 0);
+	free(it);
+	free(bad);
+}
+
 static void zeroed_is_finished(void **state)
 {
 	struct rnic_mpt_owner t = { .dev = NULL };
@@ -211,9 +441,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH(versions_only_rise),
 		WITH(slots_rest),
+		cmocka_unit_test(contract_I4_devices_begin_apart),
+		WITH(a_reserved_slot_is_not_found),
+		WITH(contract_I4_slots_wait_for_readers),
 		WITH(a_worn_slot_is_not_used_again),
 		WITH(user_keys_are_unique_while_live),
 		WITH(the_index_is_rebuilt),
+		WITH(events_join_a_live_region),
+		WITH(a_suspended_slot_keeps_its_key),
+		WITH(contract_R10_many_or_none),
 		cmocka_unit_test(zeroed_is_finished),
 	};
 

@@ -33,22 +33,11 @@ struct rnic_mtt_node {
 struct build {
 	struct rnic_mtt_pool *pool;
 	const struct rnic_extent *x; /* pieces */
+	size_t n;		     /* how many */
 	size_t i;		     /* piece that the next address is in */
 	uint64_t first;		     /* first byte, rounded down to a page */
 	uint64_t end;		     /* last byte + 1, rounded up to a page */
 };
-
-/* Bytes that an entry of a table covers, @level 1 to 3. */
-static uint64_t entry_bytes(unsigned int level)
-{
-	return UINT64_C(1) << (RNIC_MTT_PAGE_SHIFT +
-			       (level - 1) * RNIC_MTT_LEVEL_SHIFT);
-}
-
-static uint64_t page_down(uint64_t va)
-{
-	return va & ~(uint64_t)(RNIC_PAGE - 1);
-}
 
 /* ---- pages ---- */
 
@@ -211,18 +200,24 @@ static uint64_t table_entry(uint64_t n)
 /* The last byte + 1 of @x, rounded up to a page. */
 static uint64_t extent_end(const struct rnic_extent *x)
 {
-	return page_down(x->va + x->length + RNIC_PAGE - 1);
+	return rnic_page_down(x->va + x->length + RNIC_PAGE - 1);
+}
+
+static bool leaf_ok(uint64_t leaf)
+{
+	return !leaf || leaf == rnic_mtt_leaf_bytes(1) ||
+	       leaf == rnic_mtt_leaf_bytes(2) || leaf == rnic_mtt_leaf_bytes(3);
 }
 
 /* Its size, its kind, and that neither its addresses nor its pages wrap. */
 static bool extent_ok(const struct rnic_extent *x)
 {
-	return x->length && (x->entry & RNIC_LEAF_VALID) &&
+	return leaf_ok(x->leaf) && x->length && (x->entry & RNIC_LEAF_VALID) &&
 	       !(x->entry & RNIC_LEAF_TABLE) &&
 	       x->va <= UINT64_MAX - (RNIC_PAGE - 1) &&
 	       x->length <= UINT64_MAX - (RNIC_PAGE - 1) - x->va &&
-	       extent_end(x) - page_down(x->va) <=
-		       UINT64_MAX - page_down(x->entry);
+	       extent_end(x) - rnic_page_down(x->va) <=
+		       UINT64_MAX - rnic_page_down(x->entry);
 }
 
 static int check_extents(const struct rnic_extent *x, size_t n)
@@ -234,9 +229,9 @@ static int check_extents(const struct rnic_extent *x, size_t n)
 			continue;
 		rnic_log(RNIC_LOG_WARN,
 			 "MTT: piece %zu of %zu at 0x%" PRIx64 ", %" PRIu64
-			 " bytes, entry 0x%" PRIx64
+			 " bytes, entry 0x%" PRIx64 ", leaves of 0x%" PRIx64
 			 ": empty, wraps, no leaf, or does not adjoin",
-			 i, n, x[i].va, x[i].length, x[i].entry);
+			 i, n, x[i].va, x[i].length, x[i].entry, x[i].leaf);
 		return -EINVAL;
 	}
 	if (!n)
@@ -244,11 +239,26 @@ static int check_extents(const struct rnic_extent *x, size_t n)
 	return n ? 0 : -EINVAL;
 }
 
+/* The level of entries that the smallest leaf of all pieces needs. */
+static int level_min(const struct build *b)
+{
+	uint64_t leaf = UINT64_MAX;
+	int level = 1;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->x[i].leaf < leaf)
+			leaf = b->x[i].leaf;
+	while (level < RNIC_MTT_DEPTH_MAX &&
+	       leaf > rnic_mtt_leaf_bytes((unsigned int)level))
+		level++;
+	return level;
+}
+
 /* The smallest depth that reaches from b->first to b->end. */
 static int choose_depth(const struct build *b)
 {
-	for (int d = 1; d <= RNIC_MTT_DEPTH_MAX; d++) {
-		uint64_t each = entry_bytes((unsigned int)d);
+	for (int d = level_min(b); d <= RNIC_MTT_DEPTH_MAX; d++) {
+		uint64_t each = rnic_mtt_leaf_bytes((unsigned int)d);
 
 		if (b->end - (b->first & ~(each - 1)) <= each * RNIC_MTT_FANOUT)
 			return d;
@@ -263,6 +273,27 @@ static int choose_depth(const struct build *b)
 static int fill(struct build *b, uint32_t n, unsigned int level, uint64_t base);
 
 /*
+ * True if piece b->i covers @each bytes at @va, a multiple, and may do so in
+ * one leaf. A page of the backing that begins before the region, or ends after
+ * it, counts whole.
+ */
+static bool one_leaf(const struct build *b, uint64_t va, uint64_t each)
+{
+	const struct rnic_extent *x = &b->x[b->i];
+	uint64_t start = rnic_page_down(x->va), end = extent_end(x);
+
+	if (x->leaf && x->leaf < each)
+		return false;
+	/* of the leaf's size, and in step with its space */
+	if (x->leaf &&
+	    !((start ^ x->entry) & (each - 1) & ~(uint64_t)(RNIC_PAGE - 1))) {
+		start = b->i ? start : va;
+		end = b->i + 1 < b->n ? end : UINT64_MAX;
+	}
+	return va >= start && end - va >= each;
+}
+
+/*
  * The entry for @va and the bytes after it: a leaf if one piece covers them
  * all, else a table that is filled too. On error the table, as far as it was
  * filled, is in *@entry, or 0.
@@ -271,13 +302,12 @@ static int make_entry(struct build *b, unsigned int level, uint64_t va,
 		      uint64_t *entry)
 {
 	const struct rnic_extent *x = &b->x[b->i];
-	uint64_t start = page_down(x->va);
 	uint32_t n;
 	int ret;
 
 	*entry = 0;
-	if (va >= start && extent_end(x) - va >= entry_bytes(level)) {
-		*entry = x->entry + (va - start);
+	if (one_leaf(b, va, rnic_mtt_leaf_bytes(level))) {
+		*entry = x->entry + (va - rnic_page_down(x->va));
 		return 0;
 	}
 	ret = page_take(b->pool, &n);
@@ -290,7 +320,7 @@ static int make_entry(struct build *b, unsigned int level, uint64_t va,
 /* Fills MTT page @n, whose entries are of @level, from address @base on. */
 static int fill(struct build *b, uint32_t n, unsigned int level, uint64_t base)
 {
-	uint64_t each = entry_bytes(level), entry;
+	uint64_t each = rnic_mtt_leaf_bytes(level), entry;
 	int ret = 0;
 
 	for (unsigned int i = 0; i < RNIC_MTT_FANOUT && !ret; i++) {
@@ -328,38 +358,141 @@ void rnic_mtt_free(struct rnic_mtt_pool *p, uint64_t root, uint64_t grace)
 {
 	unsigned int depth = rnic_mtt_root_depth(root);
 
-	if (depth)
+	if (depth && !(root & RNIC_MTT_ROOT_SHARED))
 		free_page(p, rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT,
 			  depth, grace);
+}
+
+/* True if the root can be the leaf of all there is. */
+static bool needs_no_table(const struct build *b)
+{
+	uint64_t each = b->x->leaf;
+
+	return b->n == 1 &&
+	       (!each || (b->first / each == (b->end - 1) / each &&
+			  one_leaf(b, b->first & ~(each - 1), each)));
+}
+
+/* The tables of @b, and all below. */
+static int build_tables(struct build *b, uint64_t *root)
+{
+	int ret = choose_depth(b);
+	unsigned int depth = (unsigned int)ret;
+	uint32_t top;
+
+	ret = ret < 0 ? ret : page_take(b->pool, &top);
+	if (ret)
+		return ret;
+	ret = fill(b, top, depth, b->first & ~(rnic_mtt_leaf_bytes(depth) - 1));
+	if (ret)
+		free_page(b->pool, top, depth, 0);
+	else
+		*root = rnic_mtt_root_make(depth, table_entry(top));
+	return ret;
 }
 
 int rnic_mtt_build(struct rnic_mtt_pool *p, const struct rnic_extent *x,
 		   size_t n, uint64_t *root)
 {
-	struct build b = { .pool = p, .x = x };
-	int depth, ret = check_extents(x, n);
-	uint32_t top;
+	struct build b = { .pool = p, .x = x, .n = n };
+	int ret = check_extents(x, n);
 
 	if (ret)
 		return ret;
-	if (n == 1) {
-		*root = rnic_mtt_root_make(0, x->entry);
-		return 0;
-	}
-	b.first = page_down(x->va);
+	b.first = rnic_page_down(x->va);
 	b.end = extent_end(&x[n - 1]);
+	if (!needs_no_table(&b))
+		return build_tables(&b, root);
+	*root = rnic_mtt_root_make(0, x->entry);
+	return 0;
+}
+
+/* ---- on demand ---- */
+
+int rnic_mtt_make_empty(struct rnic_mtt_pool *p, uint64_t va, uint64_t length,
+			uint64_t *root)
+{
+	struct build b = { .first = rnic_page_down(va) };
+	uint32_t top;
+	int depth, ret;
+
+	if (!length || length > UINT64_MAX - (RNIC_PAGE - 1) - va)
+		return -EINVAL;
+	b.end = rnic_page_down(va + length + RNIC_PAGE - 1);
 	depth = choose_depth(&b);
 	ret = depth < 0 ? depth : page_take(p, &top);
-	if (ret)
-		return ret;
-	ret = fill(&b, top, (unsigned int)depth,
-		   b.first & ~(entry_bytes((unsigned int)depth) - 1));
-	if (ret)
-		free_page(p, top, (unsigned int)depth, 0);
-	else
+	if (!ret)
 		*root = rnic_mtt_root_make((unsigned int)depth,
 					   table_entry(top));
 	return ret;
+}
+
+/* The entry for byte @rel in the table that @entry, of @level + 1, names. */
+static rnic_a64 *entry_in(const struct rnic_mtt_pool *p, uint64_t entry,
+			  unsigned int level, uint64_t rel)
+{
+	return &p->page[entry >> RNIC_MTT_PAGE_SHIFT]
+			.entry[rel / rnic_mtt_leaf_bytes(level) %
+			       RNIC_MTT_FANOUT];
+}
+
+/* Bytes from the root's first entry to @addr. */
+static uint64_t rel_of(uint64_t root, uint64_t first_va, uint64_t addr)
+{
+	uint64_t each = rnic_mtt_leaf_bytes(rnic_mtt_root_depth(root));
+
+	return addr - (first_va & ~(each - 1));
+}
+
+rnic_a64 *rnic_mtt_entry(const struct rnic_mtt_pool *p, uint64_t root,
+			 uint64_t first_va, uint64_t addr, uint64_t *bytes)
+{
+	uint64_t rel = rel_of(root, first_va, addr);
+	uint64_t entry = rnic_mtt_root_entry(root), each;
+	unsigned int level = rnic_mtt_root_depth(root);
+	rnic_a64 *e;
+
+	for (;; level--) {
+		e = entry_in(p, entry, level, rel);
+		if (level == 1)
+			break;
+		/* acquire: the table, which a fault has added (T1) */
+		entry = rnic_load64_acquire(e);
+		if (entry & RNIC_LEAF_TABLE)
+			continue;
+		each = rnic_mtt_leaf_bytes(level);
+		*bytes = each - (rel & (each - 1));
+		return NULL;
+	}
+	each = rnic_mtt_leaf_bytes(2);
+	*bytes = each - (rnic_page_down(rel) & (each - 1));
+	return e;
+}
+
+int rnic_mtt_entry_make(struct rnic_mtt_pool *p, uint64_t root,
+			uint64_t first_va, uint64_t addr)
+{
+	uint64_t rel = rel_of(root, first_va, addr);
+	uint64_t entry = rnic_mtt_root_entry(root);
+	unsigned int level = rnic_mtt_root_depth(root);
+	uint32_t n;
+
+	for (; level > 1; level--) {
+		rnic_a64 *e = entry_in(p, entry, level, rel);
+		int ret;
+
+		/* relaxed: one thread at a time adds tables, this one */
+		entry = rnic_load64_relaxed(e);
+		if (entry & RNIC_LEAF_TABLE)
+			continue;
+		ret = page_take(p, &n);
+		if (ret)
+			return ret;
+		entry = table_entry(n);
+		/* T1: publishes the page it names; pairs with B1 */
+		rnic_store64_release(e, entry);
+	}
+	return 0;
 }
 
 /* ---- lists ---- */
@@ -384,19 +517,10 @@ static int check_ranges(const struct rnic_mtt_range *r, size_t n)
 	return -EINVAL;
 }
 
-int rnic_mtt_list_make(struct rnic_mtt_pool *p,
-		       const struct rnic_mtt_range *ranges, size_t n,
-		       uint64_t *root)
+/* Fills the list @l; nobody can find it. */
+static void list_fill(struct rnic_mtt_list *l,
+		      const struct rnic_mtt_range *ranges, size_t n)
 {
-	int ret = check_ranges(ranges, n);
-	struct rnic_mtt_list *l;
-	uint32_t page;
-
-	if (!ret)
-		ret = page_take(p, &page);
-	if (ret)
-		return ret;
-	l = (struct rnic_mtt_list *)&p->page[page];
 	for (size_t i = 0; i < n; i++) {
 		/* relaxed: the release of the region's version publishes */
 		rnic_store64_relaxed(&l->range[i].bytes, ranges[i].bytes);
@@ -405,8 +529,39 @@ int rnic_mtt_list_make(struct rnic_mtt_pool *p,
 	}
 	/* T2: publishes the ranges; pairs with B2 */
 	rnic_store64_release(&l->count, n);
+}
+
+int rnic_mtt_list_make(struct rnic_mtt_pool *p,
+		       const struct rnic_mtt_range *ranges, size_t n,
+		       uint64_t *root)
+{
+	int ret = check_ranges(ranges, n);
+	uint32_t page;
+
+	if (!ret)
+		ret = page_take(p, &page);
+	if (ret)
+		return ret;
+	list_fill((struct rnic_mtt_list *)&p->page[page], ranges, n);
 	*root = rnic_mtt_root_make(1, table_entry(page));
 	return 0;
+}
+
+void rnic_mtt_list_set(struct rnic_mtt_pool *p, uint64_t root,
+		       const struct rnic_mtt_range *ranges, size_t n)
+{
+	uint64_t page = rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT;
+
+	list_fill((struct rnic_mtt_list *)&p->page[page], ranges, n);
+}
+
+void rnic_mtt_list_drop(struct rnic_mtt_pool *p, uint64_t root, size_t i)
+{
+	uint64_t page = rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT;
+	struct rnic_mtt_list *l = (struct rnic_mtt_list *)&p->page[page];
+
+	/* relaxed: whoever drops it publishes that (Z2), or the region */
+	rnic_store64_relaxed(&l->range[i].root, 0);
 }
 
 void rnic_mtt_list_free(struct rnic_mtt_pool *p, uint64_t root, uint64_t grace)
@@ -446,6 +601,64 @@ int rnic_mtt_list_find(const struct rnic_mtt_list *list, uint64_t at,
 	return -ENOENT;
 }
 
+/* ---- parts of a region ---- */
+
+uint64_t rnic_mtt_sub(uint64_t root, uint64_t va, uint64_t off)
+{
+	unsigned int depth = rnic_mtt_root_depth(root);
+	uint64_t each, skip;
+
+	/* a leaf covers all of it: the page that holds the first byte */
+	if (!depth)
+		return root + (rnic_page_down(va + off) - rnic_page_down(va));
+	each = rnic_mtt_leaf_bytes(depth);
+	skip = rnic_mtt_root_skip(root) + (va + off) / each - va / each;
+	root &= ~((uint64_t)(RNIC_MTT_FANOUT - 1) << RNIC_MTT_ROOT_SKIP);
+	return root | RNIC_MTT_ROOT_SHARED |
+	       (skip & (RNIC_MTT_FANOUT - 1)) << RNIC_MTT_ROOT_SKIP;
+}
+
+/* MTT page @n, whose entries are of @level, and what hangs on it. */
+static uint64_t count_page(const struct rnic_mtt_pool *p, uint64_t n,
+			   unsigned int level)
+{
+	uint64_t sum = 1;
+
+	for (unsigned int i = 0; level > 1 && i < RNIC_MTT_FANOUT; i++) {
+		/* relaxed: the owner's own words */
+		uint64_t e = rnic_load64_relaxed(&p->page[n].entry[i]);
+
+		if (e & RNIC_LEAF_TABLE)
+			sum += count_page(p, e >> RNIC_MTT_PAGE_SHIFT,
+					  level - 1);
+	}
+	return sum;
+}
+
+static uint64_t count_tree(const struct rnic_mtt_pool *p, uint64_t root)
+{
+	unsigned int depth = rnic_mtt_root_depth(root);
+
+	if (!depth || root & RNIC_MTT_ROOT_SHARED)
+		return 0;
+	return count_page(p, rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT,
+			  depth);
+}
+
+uint64_t rnic_mtt_pages(const struct rnic_mtt_pool *p, uint64_t root, bool list)
+{
+	const struct rnic_mtt_list *l;
+	uint64_t sum = 1;
+
+	if (!list)
+		return count_tree(p, root);
+	l = rnic_mtt_list_of(p, root);
+	/* relaxed: the owner's own words */
+	for (uint64_t i = 0; i < rnic_load64_relaxed(&l->count); i++)
+		sum += count_tree(p, rnic_load64_relaxed(&l->range[i].root));
+	return sum;
+}
+
 /* ---- walking ---- */
 
 /*
@@ -455,7 +668,7 @@ int rnic_mtt_list_find(const struct rnic_mtt_list *list, uint64_t at,
 static int answer(uint64_t leaf, uint64_t in, uint64_t size, uint64_t *offset,
 		  uint64_t *contiguous)
 {
-	uint64_t start = page_down(leaf);
+	uint64_t start = rnic_page_down(leaf);
 
 	if (in >= size || start > UINT64_MAX - size)
 		return -EPROTO;
@@ -464,54 +677,91 @@ static int answer(uint64_t leaf, uint64_t in, uint64_t size, uint64_t *offset,
 	return 0;
 }
 
-/* Follows the tables from @entry down to a leaf; @level: of its entries. */
-static int descend(uint64_t *entry, unsigned int *level, uint64_t rel,
-		   rnic_mtt_page_fn page, void *arg)
-{
-	while (*entry & RNIC_LEAF_TABLE) {
-		const struct rnic_mtt_page *t;
+/* Where a walk is. */
+struct walk {
+	const struct rnic_mtt_page *table; /* last one that was looked at */
+	unsigned int i;			   /* entry of it */
+	unsigned int level;		   /* of the entries of the next one */
+	uint64_t entry;			   /* the last entry */
+};
 
-		if (!*level)
+/* Follows the tables from @w->entry down to a leaf. */
+static int descend(struct walk *w, uint64_t rel, rnic_mtt_page_fn page,
+		   void *arg)
+{
+	while (w->entry & RNIC_LEAF_TABLE) {
+		if (!w->level)
 			return -EPROTO;
-		t = page(arg, *entry >> RNIC_MTT_PAGE_SHIFT);
-		if (!t)
+		w->table = page(arg, w->entry >> RNIC_MTT_PAGE_SHIFT);
+		if (!w->table)
 			return -EPROTO;
+		w->i = rel / rnic_mtt_leaf_bytes(w->level) % RNIC_MTT_FANOUT;
 		/* B1: what the entry names; pairs with T1 */
-		*entry = rnic_load64_acquire(
-			&t->entry[rel / entry_bytes(*level) % RNIC_MTT_FANOUT]);
-		if (!(*entry & RNIC_LEAF_VALID))
+		w->entry = rnic_load64_acquire(&w->table->entry[w->i]);
+		if (!(w->entry & RNIC_LEAF_VALID))
 			return -ENOENT;
-		--*level;
+		--w->level;
 	}
 	return 0;
 }
 
+/*
+ * Leaves of one table that lie in a row are one piece: w->entry becomes the
+ * first of them. Returns the bytes that the first and, in *@after, the bytes
+ * that the last is away. The words are a peer's: whatever they say, no more
+ * than the table is walked.
+ */
+static uint64_t join(struct walk *w, uint64_t each, uint64_t *after)
+{
+	const rnic_a64 *e = w->table->entry;
+	unsigned int first = w->i, last = w->i;
+	uint64_t leaf = w->entry;
+
+	/* acquire, as B1: before the second look at the version */
+	while (last + 1 < RNIC_MTT_FANOUT &&
+	       rnic_load64_acquire(&e[last + 1]) ==
+		       leaf + (last + 1 - w->i) * each)
+		last++;
+	/* the same */
+	while (first && leaf / each > w->i - first + 1 &&
+	       rnic_load64_acquire(&e[first - 1]) ==
+		       leaf - (w->i - first + 1) * each)
+		first--;
+	*after = (last - w->i) * each;
+	w->entry = leaf - (w->i - first) * each;
+	return (w->i - first) * each;
+}
+
 int rnic_mtt_walk(uint64_t root, uint64_t first_va, uint64_t addr,
-		  rnic_mtt_page_fn page, void *arg, uint64_t *leaf,
+		  rnic_mtt_page_fn page, void *arg, bool row, uint64_t *leaf,
 		  uint64_t *offset, uint64_t *contiguous)
 {
-	unsigned int depth = rnic_mtt_root_depth(root), level = depth;
-	uint64_t entry = rnic_mtt_root_entry(root), each, rel;
+	unsigned int depth = rnic_mtt_root_depth(root);
+	struct walk w = { .level = depth, .entry = rnic_mtt_root_entry(root) };
+	uint64_t each, rel, before = 0, after = 0;
 	int ret;
 
 	if (addr < first_va)
 		return -EFAULT;
-	if (!(entry & RNIC_LEAF_VALID))
+	if (!(w.entry & RNIC_LEAF_VALID))
 		return -ENOENT;
 	if (!depth) {
-		*leaf = entry;
-		return answer(entry, addr - page_down(first_va),
-			      UINT64_MAX - page_down(entry), offset,
+		*leaf = w.entry;
+		return answer(w.entry, addr - rnic_page_down(first_va),
+			      UINT64_MAX - rnic_page_down(w.entry), offset,
 			      contiguous);
 	}
-	each = entry_bytes(depth);
-	rel = addr - (first_va & ~(each - 1));
+	each = rnic_mtt_leaf_bytes(depth);
+	rel = addr - (first_va & ~(each - 1)) + rnic_mtt_root_skip(root) * each;
 	if (rel / each >= RNIC_MTT_FANOUT)
 		return -ENOENT;
-	ret = descend(&entry, &level, rel, page, arg);
+	ret = descend(&w, rel, page, arg);
 	if (ret)
 		return ret;
-	*leaf = entry;
-	each = entry_bytes(level + 1);
-	return answer(entry, rel & (each - 1), each, offset, contiguous);
+	each = rnic_mtt_leaf_bytes(w.level + 1);
+	if (row)
+		before = join(&w, each, &after);
+	*leaf = w.entry;
+	return answer(w.entry, before + (rel & (each - 1)),
+		      before + each + after, offset, contiguous);
 }

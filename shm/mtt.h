@@ -6,10 +6,14 @@
  * A region has a root word. Its depth says what the root names: at depth 0
  * the root itself is the leaf of one contiguous range, whatever its size; at
  * depth d it names an MTT page of 512 entries, each for 512^(d-1) small
- * pages. An entry is a leaf, which covers all of its share contiguously
+ * pages. The root of a part of a region (of a window) names the region's own
+ * table: bits RNIC_MTT_ROOT_SKIP on say how many of its entries are passed
+ * over. An entry is a leaf, which covers all of its share contiguously
  * (so 2 MiB and 1 GiB leaves come about), or names the next MTT page, or is
- * nothing. Indices count from the region's first page, rounded down to what
- * an entry of the root covers.
+ * nothing. Who builds a tree may bound the leaves of a piece, to the pages of
+ * what is behind it (shm/backing.h); two trees never share a page. Indices
+ * count from the region's first page, rounded down to what an entry of the
+ * root covers.
  *
  * Writing is for the owner alone: the pool's mutex serialises its threads.
  * Reading takes no lock. A tree is complete before anybody can find it (the
@@ -29,16 +33,20 @@
 #include "shm/segment.h"
 
 enum {
-	RNIC_MTT_DEPTH_MAX = 3,	  /* levels of tables */
-	RNIC_MTT_RANGES_MAX = 16, /* ranges under one key */
-	RNIC_MTT_PAGE_SHIFT = 12, /* of RNIC_PAGE */
-	RNIC_MTT_SPACE_SHIFT = 4, /* of the space in a leaf */
-	RNIC_MTT_SPACES = 256,	  /* values of the space */
-	RNIC_MTT_LEVEL_SHIFT = 9, /* of RNIC_MTT_FANOUT */
-	RNIC_MTT_ROOT_VALID = 4,  /* in a root: RNIC_LEAF_VALID */
-	RNIC_MTT_ROOT_SPACE = 8,  /* in a root: RNIC_LEAF_SPACE */
-	RNIC_MTT_ROOT_DEPTH = 3,  /* in a root: mask of the depth */
+	RNIC_MTT_DEPTH_MAX = 3,	       /* levels of tables */
+	RNIC_MTT_RANGES_MAX = 16,      /* ranges under one key */
+	RNIC_MTT_PAGE_SHIFT = 12,      /* of RNIC_PAGE */
+	RNIC_MTT_SPACE_SHIFT = 4,      /* of the space in a leaf */
+	RNIC_MTT_SPACES = RNIC_SPACES, /* values of the space */
+	RNIC_MTT_LEVEL_SHIFT = 9,      /* of RNIC_MTT_FANOUT */
+	RNIC_MTT_ROOT_VALID = 4,       /* in a root: RNIC_LEAF_VALID */
+	RNIC_MTT_ROOT_SPACE = 8,       /* in a root: RNIC_LEAF_SPACE */
+	RNIC_MTT_ROOT_DEPTH = 3,       /* in a root: mask of the depth */
+	RNIC_MTT_ROOT_SKIP = 52,       /* in a root with tables: see below */
 };
+
+/* In a root with tables: they belong to another region, see rnic_mtt_sub(). */
+#define RNIC_MTT_ROOT_SHARED (UINT64_C(1) << 61)
 
 /* Leaf of page @page (number) of space @space. */
 static inline uint64_t rnic_mtt_leaf_space(unsigned int space, uint64_t page)
@@ -79,13 +87,39 @@ static inline unsigned int rnic_mtt_root_depth(uint64_t root)
 	return root & RNIC_MTT_ROOT_DEPTH;
 }
 
+/* Entries of the root's table that are passed over; depth above 0. */
+static inline unsigned int rnic_mtt_root_skip(uint64_t root)
+{
+	return root >> RNIC_MTT_ROOT_SKIP & (RNIC_MTT_FANOUT - 1);
+}
+
+/* The bits of @root that name an entry; tables are below 2^32. */
+static inline uint64_t rnic_mtt_root_page(uint64_t root)
+{
+	uint64_t low = (UINT64_C(1) << RNIC_MTT_ROOT_SKIP) - 1;
+
+	return root & (rnic_mtt_root_depth(root) ? low : UINT64_MAX) &
+	       ~UINT64_C(15);
+}
+
 /* The entry that rnic_mtt_root_make() was given. */
 static inline uint64_t rnic_mtt_root_entry(uint64_t root)
 {
-	return (root & ~UINT64_C(15)) |
+	return rnic_mtt_root_page(root) |
 	       (root & RNIC_MTT_ROOT_VALID ? RNIC_LEAF_VALID : 0) |
 	       (root & RNIC_MTT_ROOT_SPACE ? RNIC_LEAF_SPACE : 0) |
 	       (rnic_mtt_root_depth(root) ? RNIC_LEAF_TABLE : 0);
+}
+
+/*
+ * The root of the region whose table @root shares, or @root if it shares none:
+ * of a region with tables that is no part of another one.
+ */
+static inline uint64_t rnic_mtt_root_whole(uint64_t root)
+{
+	if (!(root & RNIC_MTT_ROOT_SHARED))
+		return root;
+	return rnic_mtt_root_page(root) | (root & UINT64_C(15));
 }
 
 /* A contiguous piece of a region. */
@@ -93,7 +127,15 @@ struct rnic_extent {
 	uint64_t va;	 /* first address, owner's */
 	uint64_t length; /* bytes */
 	uint64_t entry;	 /* leaf of the page that holds @va */
+	uint64_t leaf;	 /* bytes of the largest leaf, a size; 0: any */
 };
+
+/* Sizes of leaves, bytes, by the level of the entry: 1 to 3. */
+static inline uint64_t rnic_mtt_leaf_bytes(unsigned int level)
+{
+	return UINT64_C(1) << (RNIC_MTT_PAGE_SHIFT +
+			       (level - 1) * RNIC_MTT_LEVEL_SHIFT);
+}
 
 /* One of several ranges under one key. */
 struct rnic_mtt_range {
@@ -105,7 +147,8 @@ struct rnic_mtt_range {
 /*
  * The ranges of a region with RNIC_MR_LIST, in an MTT page that its root
  * names (at depth 1). Written by the owner before the region is published;
- * read by peers, which trust none of it.
+ * read by peers, which trust none of it. Of a window onto watched regions the
+ * monitor may set roots to 0: their memory is gone.
  */
 struct rnic_mtt_list {
 	rnic_a64 count; /* ranges, at most RNIC_MTT_RANGES_MAX */
@@ -159,11 +202,15 @@ uint64_t rnic_mtt_pool_used(struct rnic_mtt_pool *p);
 /*
  * Builds the translation of a region of @n pieces that adjoin in va, with
  * page boundaries between them, using the largest leaves that fit (4 KiB,
- * 2 MiB, 1 GiB). One piece needs no table and cannot fail for want of one.
+ * 2 MiB, 1 GiB) and that the piece allows. One piece within one leaf, or that
+ * allows any, needs no table and cannot fail for want of one. The first and
+ * the last leaf may reach beyond the region, into the rest of their page, if
+ * the piece allows that size and has it at the same place in its space.
  * Any thread; may sleep in an allocation.
  * Returns 0 with *@root, or, logged and with nothing left allocated, -EINVAL
- * (pieces empty, not adjoining, not leaves, wrapping), -EFBIG (more than
- * three levels cover, about 512 GiB), -ENOSPC (no MTT page), -ENOMEM.
+ * (pieces empty, not adjoining, not leaves, wrapping, no size of leaf), -EFBIG
+ * (more than three levels cover, about 512 GiB), -ENOSPC (no MTT page),
+ * -ENOMEM.
  * The entries are stored with release (T1); what lets others find them is
  * the release of the region's version. Partner: rnic_mtt_free().
  */
@@ -178,6 +225,32 @@ int rnic_mtt_build(struct rnic_mtt_pool *p, const struct rnic_extent *x,
 void rnic_mtt_free(struct rnic_mtt_pool *p, uint64_t root, uint64_t grace);
 
 /*
+ * Makes the translation of a region on demand, @length bytes from @va on: one
+ * page whatever the size, all of it nothing. Any thread. Returns 0 with
+ * *@root, -EINVAL (empty, wraps), or as rnic_mtt_build() -EFBIG, -ENOSPC,
+ * -ENOMEM. Partner: rnic_mtt_free().
+ */
+int rnic_mtt_make_empty(struct rnic_mtt_pool *p, uint64_t va, uint64_t length,
+			uint64_t *root);
+
+/*
+ * The entry of the small page that holds @addr in such a tree, which the
+ * caller knows to be in use; NULL if no table has it yet. *@bytes: how many
+ * from @addr's page on have their entries behind it in the same table, or, of
+ * NULL, none. Any thread, also one that may not wait: no lock.
+ */
+rnic_a64 *rnic_mtt_entry(const struct rnic_mtt_pool *p, uint64_t root,
+			 uint64_t first_va, uint64_t addr, uint64_t *bytes);
+
+/*
+ * Adds the tables that rnic_mtt_entry() needs for @addr. One thread of a tree
+ * at a time, beside walks and rnic_mtt_entry(). Returns 0, -ENOSPC, -ENOMEM,
+ * with what was added so far.
+ */
+int rnic_mtt_entry_make(struct rnic_mtt_pool *p, uint64_t root,
+			uint64_t first_va, uint64_t addr);
+
+/*
  * Writes the list of the @n @ranges, whose roots rnic_mtt_build() made, and
  * sets *@root. Any thread. Returns 0, or with a message logged -EINVAL (@n is
  * 0 or above RNIC_MTT_RANGES_MAX, a range empty or wrapping, more than 2^64
@@ -190,6 +263,43 @@ int rnic_mtt_list_make(struct rnic_mtt_pool *p,
 
 /* rnic_mtt_free() for the list @root and the trees of all its ranges. */
 void rnic_mtt_list_free(struct rnic_mtt_pool *p, uint64_t root, uint64_t grace);
+
+/*
+ * Writes other ranges, of the same number and lengths, over those of the list
+ * @root, which nobody can find now: its region is invalid and fenced. Their
+ * trees stay the caller's, the old ones are not freed. No error.
+ */
+void rnic_mtt_list_set(struct rnic_mtt_pool *p, uint64_t root,
+		       const struct rnic_mtt_range *ranges, size_t n);
+
+/*
+ * Range @i of the list @root, which readers may find, means nothing from now
+ * on; its tree is nobody's. The pages of the list do not go meanwhile. Any
+ * thread, also one that may not wait: no lock.
+ */
+void rnic_mtt_list_drop(struct rnic_mtt_pool *p, uint64_t root, size_t i);
+
+/*
+ * The root for the bytes from @off on of a contiguous range of addresses that
+ * begins at @va, below 2^64, and has root @root. It has no table of its own:
+ * rnic_mtt_free() of it does nothing, and it is good for as long as @root.
+ */
+uint64_t rnic_mtt_sub(uint64_t root, uint64_t va, uint64_t off);
+
+/*
+ * MTT pages of @root, of the list @root if @list; what a part of a region
+ * shares with it does not count. The region is not being freed or changed.
+ */
+uint64_t rnic_mtt_pages(const struct rnic_mtt_pool *p, uint64_t root,
+			bool list);
+
+/* The list that @root, of the owner's own region, names. */
+static inline const struct rnic_mtt_list *
+rnic_mtt_list_of(const struct rnic_mtt_pool *p, uint64_t root)
+{
+	return (const struct rnic_mtt_list *)&p
+		->page[rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT];
+}
 
 /*
  * Moves retired pages whose grace period has ended, as @ended(@arg, grace)
@@ -208,6 +318,7 @@ typedef const struct rnic_mtt_page *(*rnic_mtt_page_fn)(void *arg, uint64_t n);
  * a peer and nothing in them is trusted: each word is read once. For any
  * thread, inside or outside a reader's section: no lock, no wait but what
  * @page does.
+ * @row: leaves of one table that lie in a row are one piece.
  * Returns 0 with *@leaf (kind and space), *@offset (bytes: in the space, or
  * the owner's address) and *@contiguous (bytes from there on, at least 1,
  * which may reach beyond the region's end but never wrap); -ENOENT if there
@@ -215,7 +326,7 @@ typedef const struct rnic_mtt_page *(*rnic_mtt_page_fn)(void *arg, uint64_t n);
  * @addr is below the region. Nothing is logged: the caller may be inside.
  */
 int rnic_mtt_walk(uint64_t root, uint64_t first_va, uint64_t addr,
-		  rnic_mtt_page_fn page, void *arg, uint64_t *leaf,
+		  rnic_mtt_page_fn page, void *arg, bool row, uint64_t *leaf,
 		  uint64_t *offset, uint64_t *contiguous);
 
 /*

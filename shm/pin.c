@@ -33,6 +33,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shm/breakage.h"
 #include "shm/layout.h"
 #include "shm/log.h"
 #include "shm/vma.h"
@@ -43,8 +44,6 @@
 #endif
 
 enum {
-	MAPS_SHARE = 4,		/* pins may cause 1/4 of max_map_count */
-	MAPS_DEFAULT = 65530,	/* the kernel's, if it does not say */
 	MAPS_PER_RUN = 2,	/* a locked run splits off two mappings */
 	POPULATE_MAX = 1 << 20, /* most bytes checked by populating */
 };
@@ -79,11 +78,6 @@ static uint64_t map_limit;	 /* mappings that we may cause; 0: unknown */
 static void *lost_tree;		 /* a parent's; kept for leak checkers */
 static struct range *lost_first; /* likewise */
 
-static uint64_t page_down(uint64_t a)
-{
-	return a & ~(uint64_t)(RNIC_PAGE - 1);
-}
-
 /* Rounds to whole pages. */
 static int round_out(const void *addr, size_t len, uint64_t *s, uint64_t *e)
 {
@@ -95,8 +89,8 @@ static int round_out(const void *addr, size_t len, uint64_t *s, uint64_t *e)
 			 addr, len);
 		return -EINVAL;
 	}
-	*s = page_down(a);
-	*e = page_down(a + len + RNIC_PAGE - 1);
+	*s = rnic_page_down(a);
+	*e = rnic_page_down(a + len + RNIC_PAGE - 1);
 	return 0;
 }
 
@@ -309,9 +303,7 @@ static uint64_t read_number(const char *file, const char *name, uint64_t other)
 static uint64_t mappings_limit(void)
 {
 	if (!map_limit)
-		map_limit = read_number("/proc/sys/vm/max_map_count", "",
-					MAPS_DEFAULT) /
-			    MAPS_SHARE;
+		map_limit = rnic_vma_quarter();
 	return map_limit;
 }
 
@@ -424,7 +416,7 @@ static void count_all(uint64_t s, uint64_t e, int n)
 	for (r = find(s); r && r->start < e; r = next) {
 		next = r->next;
 		r->count += (uint64_t)n;
-		if (!r->count)
+		if (!r->count || (RNIC_BROKEN(pin_count) && n < 0))
 			remove_piece(r);
 	}
 }
@@ -463,6 +455,38 @@ int rnic_pin(const void *addr, size_t len, enum rnic_pin_policy policy)
 	return policy == RNIC_PIN_REQUIRE ? ret : 0;
 }
 
+/* Locks the pages of our ranges between @s and @e anew. Locked. */
+static int lock_again(uint64_t s, uint64_t e)
+{
+	int ret = 0;
+
+	for (struct range *r = find(s); r && r->start < e && !ret;
+	     r = r->next) {
+		uint64_t from = r->start > s ? r->start : s;
+		uint64_t to = r->end < e ? r->end : e;
+
+		/* what the application locks is its own to lock again */
+		if (!r->app)
+			ret = call_mlock(from, to);
+	}
+	return ret;
+}
+
+int rnic_pin_renew(const void *addr, size_t len, enum rnic_pin_policy policy)
+{
+	uint64_t s, e;
+	int ret = round_out(addr, len, &s, &e);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&lock);
+	ret = lock_again(s, e);
+	if (ret)
+		say_refused(policy, s, e, ret);
+	pthread_mutex_unlock(&lock);
+	return policy == RNIC_PIN_REQUIRE ? ret : 0;
+}
+
 /* Cuts cannot fail an unpin: without memory a larger range stays pinned. */
 void rnic_unpin(const void *addr, size_t len)
 {
@@ -484,8 +508,24 @@ void rnic_unpin(const void *addr, size_t len)
 
 /* ---- checking ---- */
 
-/* Every mapping of the range, without a touch. */
-static int check_vmas(uint64_t s, uint64_t e, int prot)
+/* Adds mapping @v behind @all, if it goes on in the same file. */
+static void extend(struct rnic_vma *all, const struct rnic_vma *v)
+{
+	if (!all->end) {
+		*all = *v;
+		return;
+	}
+	if (all->shared && v->shared && v->start == all->end &&
+	    v->dev == all->dev && v->ino == all->ino &&
+	    v->off - all->off == v->start - all->start)
+		all->end = v->end;
+	else
+		all->shared = false;
+	all->prot &= v->prot;
+}
+
+/* Every mapping of the range, without a touch. *@all: zeroed before. */
+static int check_vmas(uint64_t s, uint64_t e, int prot, struct rnic_vma *all)
 {
 	struct rnic_vma v;
 
@@ -502,6 +542,7 @@ static int check_vmas(uint64_t s, uint64_t e, int prot)
 						     : "mapped, not readable");
 			return -EFAULT;
 		}
+		extend(all, &v);
 		s = v.end;
 	}
 	return 0;
@@ -517,16 +558,51 @@ static bool populated(uint64_t s, uint64_t e, int prot)
 		!madvise(p, e - s, MADV_POPULATE_WRITE));
 }
 
-int rnic_pin_check(const void *addr, size_t len, int prot)
+int rnic_pin_check_map(const void *addr, size_t len, int prot,
+		       struct rnic_vma *v)
 {
 	uint64_t s, e;
 	int ret = round_out(addr, len, &s, &e);
 
+	*v = (struct rnic_vma){ 0 };
 	if (ret)
 		return ret;
 	if (!rnic_vma_fast() && e - s <= POPULATE_MAX && populated(s, e, prot))
 		return 0;
-	return check_vmas(s, e, prot);
+	return check_vmas(s, e, prot, v);
+}
+
+int rnic_pin_check(const void *addr, size_t len, int prot)
+{
+	struct rnic_vma v;
+
+	return rnic_pin_check_map(addr, len, prot, &v);
+}
+
+/* False before Linux 5.14. */
+static bool can_populate(void)
+{
+	char here;
+	uintptr_t page = (uintptr_t)&here & ~(uintptr_t)(RNIC_PAGE - 1);
+
+	return !madvise((void *)page, RNIC_PAGE, MADV_POPULATE_READ) ||
+	       errno != EINVAL;
+}
+
+int rnic_pin_populate(void *addr, size_t len, bool write)
+{
+	uintptr_t from = (uintptr_t)addr & ~(uintptr_t)(RNIC_PAGE - 1);
+	uintptr_t end = (uintptr_t)addr + len;
+
+	if (!madvise((void *)from, end - from,
+		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	/* EINVAL: the mapping forbids it, or the kernel does not know how */
+	if (errno != EINVAL || can_populate())
+		return -EFAULT;
+	return rnic_pin_check(addr, len, PROT_READ | (write ? PROT_WRITE : 0))
+		       ? -EFAULT
+		       : 0;
 }
 
 /* ---- the rest ---- */

@@ -14,8 +14,11 @@
 #ifndef RNIC_PIN_H
 #define RNIC_PIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shm/vma.h"
 
 /* What to do about a pin that the kernel refuses. */
 enum rnic_pin_policy {
@@ -38,6 +41,13 @@ enum rnic_pin_policy {
 int rnic_pin(const void *addr, size_t len, enum rnic_pin_policy policy);
 
 /*
+ * Locks once more what rnic_pin() returned 1 for: the pages at @addr, @len may
+ * be others by now, which nobody has locked. Counts do not change. Returns 0,
+ * or, with RNIC_PIN_REQUIRE only, as rnic_pin(); a refusal is logged likewise.
+ */
+int rnic_pin_renew(const void *addr, size_t len, enum rnic_pin_policy policy);
+
+/*
  * Takes one pin off the pages of @addr, @len, for which rnic_pin() returned 1
  * with the same values; pages with none left are unlocked. Memory that is no
  * longer mapped is no error. Neither is a failure of munlock, which is logged.
@@ -52,6 +62,24 @@ void rnic_unpin(const void *addr, size_t len);
  * (empty or wrapping), -EIO (nothing can be known).
  */
 int rnic_pin_check(const void *addr, size_t len, int prot);
+
+/*
+ * rnic_pin_check(), which also tells of the mapping that holds all of it:
+ * pieces of one shared file in a row count as one. v->shared is false where
+ * the look did not tell that, or where it is not so. No look more than
+ * rnic_pin_check() has.
+ */
+int rnic_pin_check_map(const void *addr, size_t len, int prot,
+		       struct rnic_vma *v);
+
+/*
+ * Makes the pages of @len bytes at @addr present, to be read or, @write,
+ * written; no byte changes. May sleep as long as they take to come. Returns 0
+ * or -EFAULT: not mapped, not so, or they cannot come. Not logged, but by
+ * rnic_pin_check(), which a kernel before 5.14 needs; there they are only
+ * looked for.
+ */
+int rnic_pin_populate(void *addr, size_t len, bool write);
 
 /* What the table holds, for tools and tests. */
 struct rnic_pin_stats {

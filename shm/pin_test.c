@@ -411,6 +411,34 @@ static void check_touches_nothing(void **state)
 		assert_int_equal(area[i], 0x5a);
 }
 
+/* Pages that were replaced are locked again; counts stay. */
+static void replaced_pages_are_locked_again(void **state)
+{
+	(void)state;
+	if (pin(2, 8) < 0)
+		skip();
+	assert_int_equal(pin(4, 10), 1);
+	assert_true(mmap(page(3), 6 * PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			 0) == page(3));
+	assert_false(locked(3));
+	assert_int_equal(rnic_pin_renew(page(2), 6 * PAGE, RNIC_PIN_REQUIRE),
+			 0);
+	for (int i = 2; i < 10; i++)
+		assert_int_equal(locked(i), i != 8);
+	assert_int_equal(stats().pages, 8);
+	/* what is not there cannot be locked, and is no error where it may */
+	munmap(page(5), PAGE);
+	assert_int_equal(rnic_pin_renew(page(2), 6 * PAGE, RNIC_PIN_REQUIRE),
+			 -ENOMEM);
+	assert_int_equal(rnic_pin_renew(page(2), 6 * PAGE, RNIC_PIN_TRY), 0);
+	unpin(2, 8);
+	unpin(4, 10);
+	assert_int_equal(stats().pages, 0);
+	for (int i = 0; i < AREA; i++)
+		assert_true(i == 5 || !locked(i));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +464,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(check_touches_nothing, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(replaced_pages_are_locked_again,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

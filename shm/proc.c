@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,8 +22,9 @@
 #include "shm/log.h"
 
 enum {
-	EVENTS = 16,	  /* deaths taken from epoll at once */
-	RECHECK_MS = 100, /* an identity is looked at this often */
+	EVENTS = 16,	      /* deaths taken from epoll at once */
+	RECHECK_MS = 100,     /* an identity is looked at this often */
+	PIDS_PER_TICK = 1024, /* more than a CPU can fork in a tick */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,6 +34,7 @@ static uint64_t recheck_ms;	 /* when the last one was */
 static int epfd = -1;		 /* pidfds of the living */
 static rnic_a32 generation;	 /* written under the lock */
 static rnic_a32 alive;		 /* written under the lock */
+static pthread_once_t ticks_known = PTHREAD_ONCE_INIT; /* trust_ticks is */
 
 static uint64_t now_ms(void)
 {
@@ -64,7 +67,7 @@ int rnic_proc_epoll_fd(void)
 
 static bool is_self(const struct rnic_proc *p)
 {
-	return p->pid == (uint32_t)getpid();
+	return p->self;
 }
 
 /*
@@ -75,6 +78,8 @@ static void close_fd(struct rnic_proc *p)
 {
 	if (p->fd < 0)
 		return;
+	/* relaxed: looked at while the set still has it, or not */
+	rnic_store32_relaxed(&p->watched, 0);
 	if (epfd >= 0)
 		epoll_ctl(epfd, EPOLL_CTL_DEL, p->fd, NULL);
 	close(p->fd);
@@ -83,9 +88,9 @@ static void close_fd(struct rnic_proc *p)
 
 static void mark_dead(struct rnic_proc *p)
 {
-	close_fd(p);
-	/* relaxed: P1 orders it */
+	/* relaxed: P1 orders it; before the set forgets it, for P3 */
 	rnic_store32_relaxed(&p->dead, 1);
+	close_fd(p);
 	/* P1: publishes dead; pairs with P2 in rnic_proc_generation() */
 	rnic_add32_acqrel(&generation, 1);
 	rnic_sub32_acqrel(&alive, 1);
@@ -110,6 +115,9 @@ static int watch(struct rnic_proc *p)
 	ret = p->fd < 0 ? -errno : epoll_add(p);
 	if (ret)
 		close_fd(p);
+	else
+		/* relaxed: without it the look is another one */
+		rnic_store32_relaxed(&p->watched, 1);
 	return ret;
 }
 
@@ -152,6 +160,7 @@ static struct rnic_proc *proc_alloc(uint32_t pid, uint64_t identity)
 	if (!p)
 		return NULL;
 	p->pid = pid;
+	p->self = pid == (uint32_t)getpid();
 	p->identity = identity;
 	p->fd = -1;
 	p->refs = 1;
@@ -342,6 +351,71 @@ int rnic_proc_poll(void)
 	died = poll_fds() + poll_identities();
 	pthread_mutex_unlock(&lock);
 	return died;
+}
+
+bool rnic_proc_look(const struct rnic_proc *p)
+{
+	struct epoll_event ev;
+	uint64_t id;
+
+	if (rnic_proc_dead(p))
+		return false;
+	if (is_self(p))
+		return true;
+	/* relaxed: see close_fd() */
+	if (!rnic_load32_relaxed(&p->watched))
+		return !rnic_identity_of(p->pid, &id) &&
+		       rnic_identity_same(id, p->identity);
+	/* epfd does not change while there is anything in it */
+	if (epoll_wait(epfd, &ev, 1, 0) > 0)
+		rnic_proc_poll();
+	/* P3: whoever took it out of the set had marked it before */
+	return !rnic_proc_dead(p);
+}
+
+/* True if no pid comes again within a tick. */
+static bool pids_last(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	long max = 0;
+
+	if (f && fscanf(f, "%ld", &max) != 1)
+		max = 0;
+	if (f)
+		fclose(f);
+	return max / PIDS_PER_TICK >= sysconf(_SC_NPROCESSORS_CONF);
+}
+
+static bool trust_ticks; /* pids_last(), written once */
+
+static void learn_pids(void)
+{
+	trust_ticks = pids_last();
+}
+
+/* The tick that it is now. Not 0. */
+static uint64_t tick_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ((uint64_t)ts.tv_sec << 30 | (uint64_t)ts.tv_nsec) + 1;
+}
+
+bool rnic_proc_look_lately(struct rnic_proc *p)
+{
+	/* before the look: what is seen is at least as new */
+	uint64_t now = tick_now();
+
+	/* relaxed: whichever thread it was, it looked in this tick */
+	if (RNIC_LIKELY(rnic_load64_relaxed(&p->looked) == now))
+		return !rnic_proc_dead(p);
+	pthread_once(&ticks_known, learn_pids);
+	if (!rnic_proc_look(p))
+		return false;
+	if (trust_ticks)
+		rnic_store64_relaxed(&p->looked, now);
+	return true;
 }
 
 uint32_t rnic_proc_generation(void)

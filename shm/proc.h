@@ -22,6 +22,9 @@
 /* A process. Read only; rnic_proc_dead() is what matters. */
 struct rnic_proc {
 	rnic_a32 dead;		/* 1 for good once seen dead */
+	rnic_a32 watched;	/* 1: its pidfd is in the epoll set */
+	rnic_a64 looked;	/* tick of the last look, any thread's; 0 */
+	bool self;		/* it is this process */
 	uint32_t pid;		/* in our pid namespace */
 	uint64_t identity;	/* rnic_identity_of() it */
 	int fd;			/* pidfd, -1 if there is none */
@@ -47,6 +50,22 @@ static inline bool rnic_proc_dead(const struct rnic_proc *p)
 	/* relaxed: a death is news whenever it is seen */
 	return rnic_load32_relaxed(&p->dead);
 }
+
+/*
+ * A look at @p itself, before what goes by its pid number: false if it is dead
+ * by now. One system call, or, without pidfd, a look at /proc. Any thread that
+ * holds a reference; takes the lock only if some process has died.
+ */
+bool rnic_proc_look(const struct rnic_proc *p);
+
+/*
+ * rnic_proc_look() for a caller whose system call goes by the pid number: no
+ * second look in the same tick of the kernel's clock (1 to 10 ms). A number
+ * comes again only when the kernel has given all others, which takes longer;
+ * where /proc/sys/kernel/pid_max allows for a faster round (less than 1024
+ * numbers for each CPU), each call looks. Costs 5 ns. Any thread, as above.
+ */
+bool rnic_proc_look_lately(struct rnic_proc *p);
 
 /*
  * Looks at all descriptors; every 100 ms also at the identity of one process,

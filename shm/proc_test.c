@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shm/identity.h"
@@ -37,6 +38,7 @@ enum {
 	MANY = 40,	/* children at once: more than one epoll batch */
 	THREADS = 4,	/* that get and put */
 	ROUNDS = 300,	/* each */
+	TICKS = 50,	/* of the clock, in which a child may die */
 };
 
 static unsigned int warned;
@@ -228,6 +230,83 @@ static void death_is_seen(void **state)
 	rnic_proc_put(p);
 	assert_int_equal(rnic_proc_alive(), 0);
 	waitpid(pid, NULL, 0);
+}
+
+static bool same_tick(const struct timespec *t)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec == t->tv_sec && now.tv_nsec == t->tv_nsec;
+}
+
+/* A tick that has just begun. */
+static struct timespec next_tick(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	while (same_tick(&t))
+		;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t;
+}
+
+static void ticks_pass(void)
+{
+	for (int i = 0; i < 2; i++)
+		next_tick();
+}
+
+/*
+ * A process that dies within one tick, in which it was looked at: it is alive
+ * until the tick is over, for whoever asks in it. 1: so it was; 0: it took
+ * longer; -1: each call looks (a small pid_max).
+ */
+static int dies_in_a_tick(void)
+{
+	pid_t pid = spawn(idle, NULL);
+	struct rnic_proc *p = met(pid);
+	struct timespec tick = next_tick();
+	bool alive, in_time;
+	int ret;
+
+	assert_true(rnic_proc_look_lately(p));
+	ret = rnic_load64_relaxed(&p->looked) ? 1 : -1;
+	end(pid);
+	alive = rnic_proc_look_lately(p);
+	in_time = same_tick(&tick);
+	if (ret > 0 && in_time)
+		assert_true(alive);
+	ticks_pass();
+	assert_false(rnic_proc_look_lately(p));
+	assert_true(rnic_proc_dead(p));
+	assert_false(rnic_proc_look_lately(p));
+	rnic_proc_put(p);
+	return ret > 0 && !in_time ? 0 : ret;
+}
+
+/* A look counts for one tick of the clock, for whoever asks in it. */
+static void one_look_in_a_tick(void **state)
+{
+	struct rnic_proc *p;
+	uint64_t first;
+	pid_t pid;
+
+	(void)state;
+	pid = spawn(idle, NULL);
+	p = met(pid);
+	assert_true(rnic_proc_look_lately(p));
+	first = rnic_load64_relaxed(&p->looked);
+	ticks_pass();
+	assert_true(rnic_proc_look_lately(p));
+	assert_true(!first || rnic_load64_relaxed(&p->looked) > first);
+	end(pid);
+	assert_false(rnic_proc_look(p));
+	rnic_proc_put(p);
+	/* on a busy machine it may take many, or never be as quick */
+	for (int i = 0; i < TICKS && !dies_in_a_tick(); i++)
+		;
 }
 
 static void many_deaths_are_seen_at_once(void **state)
@@ -599,6 +678,7 @@ int main(void)
 		cmocka_unit_test(one_entry_per_process),
 		cmocka_unit_test(another_identity_is_nobody),
 		cmocka_unit_test(death_is_seen),
+		cmocka_unit_test(one_look_in_a_tick),
 		cmocka_unit_test(many_deaths_are_seen_at_once),
 		cmocka_unit_test(exec_is_a_death),
 		cmocka_unit_test(lost_main_thread_is_no_death),

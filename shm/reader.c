@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "shm/breakage.h"
 #include "shm/log.h"
 #include "shm/mtt.h"
 #include "shm/window.h"
@@ -25,172 +27,69 @@
 
 enum {
 	WINDOW = 1 << RNIC_VIEW_SHIFT,	 /* bytes */
-	FILL_MAX = RNIC_FILTER_BITS / 2, /* announce bits before a clear */
-	TURNS = 64,			 /* times a lookup goes outside */
-	TORN = 64,			 /* versions that move under a lookup */
-	NEEDED = 1,			 /* internal: t->need says what */
-	WAYS = RNIC_CACHE_WAYS,
-	/* rnic_cache_entry.meta: bits of each field, from below */
-	META_SLOT = RNIC_SLOT_BITS,
-	META_RIGHTS = 12,
-	META_SPACE = 8,
-	META_TARGET = 19, /* and one bit: kind of leaf */
+	FILL_MAX = RNIC_FILTER_BITS / 8, /* announce bits before a look */
+	SWEEP = 256, /* entries looked at for a target that is gone */
+	TURNS = 64,  /* times a lookup goes outside */
+	TORN = 64,   /* versions that move under a lookup */
+	NEEDED = 1,  /* internal: t->need says what */
+	TARGET_MAX = (1 << RNIC_META_TARGET) - 1,
 };
-
-#define TARGET_SHIFT (META_SLOT + META_RIGHTS + META_SPACE + 1)
-#define TARGET_MAX   ((1u << META_TARGET) - 1)
-
-/* ---- cache entries ---- */
-
-static uint64_t meta_make(uint32_t number, const struct rnic_xlat *x)
-{
-	uint64_t kind = x->entry >> 1 & 1;
-	uint64_t space = rnic_mtt_leaf_space_of(x->entry);
-
-	return x->slot |
-	       (uint64_t)(x->rights & ((1u << META_RIGHTS) - 1)) << META_SLOT |
-	       space << (META_SLOT + META_RIGHTS) | kind << (TARGET_SHIFT - 1) |
-	       (uint64_t)number << TARGET_SHIFT;
-}
-
-static uint32_t meta_slot(uint64_t meta)
-{
-	return meta & ((1u << META_SLOT) - 1);
-}
-
-static uint32_t meta_rights(uint64_t meta)
-{
-	return meta >> META_SLOT & ((1u << META_RIGHTS) - 1);
-}
-
-/* The flags of the leaf. */
-static uint64_t meta_leaf(uint64_t meta)
-{
-	uint64_t space =
-		meta >> (META_SLOT + META_RIGHTS) & ((1u << META_SPACE) - 1);
-
-	return space << RNIC_MTT_SPACE_SHIFT |
-	       (meta >> (TARGET_SHIFT - 1) & 1) << 1 | RNIC_LEAF_VALID;
-}
-
-static unsigned int set_of(uint64_t key, uint32_t number)
-{
-	uint64_t h = (key ^ (uint64_t)number << 40 ^ key >> 24) *
-		     UINT64_C(0x9e3779b97f4a7c15);
-
-	return h >> 32 & (RNIC_CACHE_SETS - 1);
-}
-
-/* The entry for byte w->addr; all words are this context's own: relaxed. */
-static struct rnic_cache_entry *probe(struct rnic_ctx *c, uint32_t number,
-				      const struct rnic_want *w)
-{
-	unsigned int set = set_of(w->key, number);
-
-	for (unsigned int i = 0; i < WAYS; i++) {
-		struct rnic_cache_entry *e = &c->cache->entry[set][i];
-
-		if (rnic_load64_relaxed(&e->key) == w->key &&
-		    rnic_load64_relaxed(&e->meta) >> TARGET_SHIFT == number &&
-		    w->addr - rnic_load64_relaxed(&e->start) <
-			    rnic_load64_relaxed(&e->span)) {
-			c->used[set] |= (uint8_t)(1u << i);
-			return e;
-		}
-	}
-	return NULL;
-}
-
-/* A way of @set to write: unused, outdated, or the one that CLOCK names. */
-static unsigned int victim(struct rnic_ctx *c, unsigned int set, uint64_t key,
-			   uint32_t number, uint64_t version)
-{
-	struct rnic_cache_entry *e = c->cache->entry[set];
-	unsigned int i;
-
-	for (i = 0; i < WAYS; i++) {
-		uint64_t meta = rnic_load64_relaxed(&e[i].meta);
-
-		if (!meta || (meta >> TARGET_SHIFT == number &&
-			      rnic_load64_relaxed(&e[i].key) == key &&
-			      rnic_load64_relaxed(&e[i].version) != version))
-			return i;
-	}
-	for (i = c->hand[set]; c->used[set] & 1u << i; i = (i + 1) % WAYS)
-		c->used[set] &= (uint8_t) ~(1u << i);
-	c->hand[set] = (uint8_t)((i + 1) % WAYS);
-	rnic_count64(&c->cache->evictions, 1);
-	return i;
-}
-
-/* What a miss found: *@x for the first byte of a piece of the region. */
-struct piece {
-	struct rnic_xlat x; /* of the piece's first byte */
-	uint64_t start;	    /* its address, as keys are used */
-	uint64_t span;	    /* bytes of the piece */
-	uint64_t room;	    /* from there to the region's end */
-};
-
-/* Only after the version was loaded behind the announce bit's fence. */
-static void insert(struct rnic_ctx *c, uint32_t number, uint64_t key,
-		   const struct piece *p)
-{
-	unsigned int set = set_of(key, number);
-	unsigned int way = victim(c, set, key, number, p->x.version);
-	struct rnic_cache_entry *e = &c->cache->entry[set][way];
-	uint64_t page = p->x.entry & ~(uint64_t)(RNIC_PAGE - 1);
-
-	/* relaxed: for this context, and for statistics */
-	rnic_store64_relaxed(&e->key, key);
-	rnic_store64_relaxed(&e->version, p->x.version);
-	rnic_store64_relaxed(&e->start, p->start);
-	rnic_store64_relaxed(&e->span, p->span);
-	rnic_store64_relaxed(&e->room, p->room);
-	rnic_store64_relaxed(&e->phys, page + p->x.addr_in);
-	rnic_store64_relaxed(&e->binding, p->x.binding);
-	rnic_store64_relaxed(&e->meta, meta_make(number, &p->x));
-	c->used[set] |= (uint8_t)(1u << way);
-}
-
-/* Forgets all entries of target @number. */
-static void forget(struct rnic_ctx *c, uint32_t number)
-{
-	for (unsigned int s = 0; s < RNIC_CACHE_SETS; s++)
-		for (unsigned int i = 0; i < WAYS; i++) {
-			rnic_a64 *m = &c->cache->entry[s][i].meta;
-
-			/* relaxed: this context's own words */
-			if (rnic_load64_relaxed(m) >> TARGET_SHIFT == number)
-				rnic_store64_relaxed(m, 0);
-		}
-}
 
 /* ---- contexts and targets ---- */
 
-void rnic_ctx_init(struct rnic_ctx *c, void *cache_mem)
+/* In rnic_ctx.target: a number that is not to be given to another one yet. */
+static struct rnic_target gone;
+
+int rnic_ctx_init(struct rnic_ctx *c, void *cache_mem,
+		  const struct rnic_keycache_cfg *cfg)
 {
-	*c = (struct rnic_ctx){ .cache = cache_mem };
-	memset(cache_mem, 0, sizeof(struct rnic_cache));
+	*c = (struct rnic_ctx){ .miss_ns = cfg->miss_ns };
+	return rnic_keycache_init(&c->keys, cache_mem, cfg);
 }
 
 int rnic_ctx_open(struct rnic_ctx *c, struct rnic_device *d, unsigned int place,
 		  unsigned int index)
 {
 	const struct rnic_header *h = d->hdr;
-	uint64_t off =
-		h->cache_off +
-		(place * (uint64_t)RNIC_CTX_PER_EP + index) * h->cache_stride;
+	uint64_t n = place * (uint64_t)RNIC_CTX_PER_EP + index;
+	uint64_t off = h->cache_off + n * h->cache_stride;
+	struct rnic_keycache_cfg cfg = d->keys;
 	int ret = rnic_segment_populate(&d->tables, off, h->cache_stride);
 
-	if (!ret)
-		rnic_ctx_init(c, (char *)d->hdr + off);
-	return ret;
+	cfg.seed += n << 32;
+	return ret ? ret : rnic_ctx_init(c, (char *)d->hdr + off, &cfg);
 }
 
 void rnic_ctx_fini(struct rnic_ctx *c)
 {
 	free(c->target);
-	*c = (struct rnic_ctx){ .cache = NULL };
+	rnic_keycache_fini(&c->keys);
+	*c = (struct rnic_ctx){ .target = NULL };
+}
+
+static bool is_gone(uint32_t number, void *arg)
+{
+	const struct rnic_ctx *c = arg;
+
+	return number <= c->ntargets && c->target[number - 1] == &gone;
+}
+
+/*
+ * Outside: no entry of target @number of @c is found any more, since nobody has
+ * that number. It may be given again once the entries are gone from the cache:
+ * a large one is looked through for many numbers at a time.
+ */
+static void forget(struct rnic_ctx *c, uint32_t number)
+{
+	c->target[number - 1] = &gone;
+	c->gone++;
+	if ((uint64_t)c->gone * SWEEP < rnic_keycache_entries(&c->keys))
+		return;
+	rnic_keycache_forget(&c->keys, is_gone, c);
+	for (uint32_t i = 0; i < c->ntargets; i++)
+		if (c->target[i] == &gone)
+			c->target[i] = NULL;
+	c->gone = 0;
 }
 
 /* Outside: gives @t a number in @c. */
@@ -220,17 +119,22 @@ static int number(struct rnic_ctx *c, struct rnic_target *t)
 }
 
 /*
- * Outside: empties the cache, then the announce line. A bit is cleared only
- * when no use of an entry behind it can follow.
+ * Outside: makes the announce line what the cache holds of @t, nothing if @t
+ * has no number. A bit goes only when no use of an entry behind it can follow:
+ * the entry is not there any more, and a new one begins with a miss.
  */
-static void clear(struct rnic_target *t)
+static void renew_filter(struct rnic_target *t)
 {
+	uint64_t filter[RNIC_FILTER_BITS / 64] = { 0 };
+
+	t->announced = 0;
+	t->filled = 0;
 	if (t->ctx)
-		forget(t->ctx, t->number);
+		t->announced = rnic_keycache_announced(&t->ctx->keys, t->number,
+						       filter);
 	for (unsigned int i = 0; i < RNIC_FILTER_BITS / 64; i++)
 		/* R3: the uses before are over; pairs with A3 in grace.c */
-		rnic_store64_release(&t->announce[i], 0);
-	t->announced = 0;
+		rnic_store64_release(&t->announce[i], filter[i]);
 }
 
 static int map_head(struct rnic_target *t, const struct rnic_header *h)
@@ -282,7 +186,7 @@ int rnic_target_init(struct rnic_target *t, struct rnic_remote *r,
 	t->now = rnic_load64_relaxed(t->seq);
 	if (t->now & 1)
 		rnic_leave(t);
-	clear(t);
+	renew_filter(t);
 	return 0;
 }
 
@@ -290,9 +194,10 @@ void rnic_target_fini(struct rnic_target *t)
 {
 	if (!t->remote)
 		return;
-	clear(t);
 	if (t->ctx)
-		t->ctx->target[t->number - 1] = NULL;
+		forget(t->ctx, t->number);
+	t->ctx = NULL;
+	renew_filter(t);
 	for (int p = 0; p < RNIC_PARTS; p++) {
 		struct rnic_part_map *m = &t->part[p];
 
@@ -367,8 +272,8 @@ static int go_outside(struct rnic_ctx *c, struct rnic_target *t)
 	t->need = RNIC_NEED_NOTHING;
 	if (need == RNIC_NEED_NUMBER)
 		ret = number(c, t);
-	else if (need == RNIC_NEED_CLEAR)
-		clear(t);
+	else if (need == RNIC_NEED_FILTER)
+		renew_filter(t);
 	else
 		ret = map_window(t, &t->part[t->need_part], t->need_win);
 	rnic_enter(t);
@@ -378,14 +283,13 @@ static int go_outside(struct rnic_ctx *c, struct rnic_target *t)
 /* Byte @at of part @p, within its size; NULL: the window is missing. */
 static const void *part_at(struct rnic_target *t, enum rnic_part p, uint64_t at)
 {
-	const struct rnic_part_map *m = &t->part[p];
-	uint32_t i = (uint32_t)(at >> RNIC_VIEW_SHIFT);
+	const void *byte = rnic_part_look(&t->part[p], at);
 
-	if (i < m->n && m->win[i])
-		return m->win[i] + (at & (WINDOW - 1));
+	if (byte)
+		return byte;
 	t->need = RNIC_NEED_WINDOW;
 	t->need_part = p;
-	t->need_win = i;
+	t->need_win = (uint32_t)(at >> RNIC_VIEW_SHIFT);
 	return NULL;
 }
 
@@ -442,6 +346,14 @@ static int index_find(struct rnic_target *t, uint64_t key, uint64_t *slot)
 	return -ENOKEY;
 }
 
+/* True if @key is the one that an MPT slot says it has. */
+static bool same_key(uint64_t has, uint64_t key)
+{
+	if (RNIC_BROKEN(generation))
+		return rnic_key_slot(has) == rnic_key_slot(key);
+	return has == key;
+}
+
 /*
  * The slot that may be @key's: the one a provider key names, if it has that
  * key, else what the index says. A guess that read_slot() checks.
@@ -461,7 +373,7 @@ static int find_slot(struct rnic_target *t, uint64_t key, uint32_t *slot)
 		if (!m)
 			return NEEDED;
 		/* relaxed: hints */
-		if (rnic_load64_relaxed(&m->key) == key &&
+		if (same_key(rnic_load64_relaxed(&m->key), key) &&
 		    !(rnic_load64_relaxed(&m->version) & 1))
 			return 0;
 	}
@@ -478,6 +390,18 @@ static int find_slot(struct rnic_target *t, uint64_t key, uint32_t *slot)
 	return 0;
 }
 
+/*
+ * True if the announce line should be made anew: it is half full, so that many
+ * closes of keys that are not cached cost their owner a membarrier. To look
+ * through the cache costs each miss since the last time one entry at most; a
+ * line that stays full is right, and no reason to forget anything.
+ */
+static bool is_full(const struct rnic_target *t)
+{
+	return t->announced >= FILL_MAX && t->filled >= FILL_MAX &&
+	       t->filled >= rnic_keycache_entries(&t->ctx->keys);
+}
+
 /* M2: sets the announce bit of @slot; the caller fences. */
 static int announce(struct rnic_target *t, uint32_t slot)
 {
@@ -487,12 +411,13 @@ static int announce(struct rnic_target *t, uint32_t slot)
 	uint64_t old = rnic_load64_relaxed(w);
 	uint64_t b = UINT64_C(1) << bit % 64;
 
-	if (old & b)
-		return 0;
-	if (t->announced >= FILL_MAX) {
-		t->need = RNIC_NEED_CLEAR;
+	if (is_full(t)) {
+		t->need = RNIC_NEED_FILTER;
 		return NEEDED;
 	}
+	t->filled++;
+	if (old & b)
+		return 0;
 	rnic_store64_relaxed(w, old | b);
 	t->announced++;
 	return 0;
@@ -523,7 +448,7 @@ static int walk_list(struct rnic_target *t, const struct fields *f,
 
 /* The contiguous piece around byte @off of the region. */
 static int walk(struct rnic_target *t, const struct fields *f, uint64_t off,
-		struct piece *p)
+		struct rnic_piece *p)
 {
 	struct rnic_mtt_range r = { f->length, f->va, f->mtt };
 	uint64_t rel = off, at, len, in, back;
@@ -531,7 +456,8 @@ static int walk(struct rnic_target *t, const struct fields *f, uint64_t off,
 
 	if (!ret)
 		ret = rnic_mtt_walk(r.root, r.va, r.va + rel, mtt_at, t,
-				    &p->x.entry, &at, &len);
+				    f->rights & RNIC_MR_ODP, &p->x.entry, &at,
+				    &len);
 	if (t->need)
 		return NEEDED;
 	if (ret)
@@ -547,19 +473,37 @@ static int walk(struct rnic_target *t, const struct fields *f, uint64_t off,
 	return 0;
 }
 
+/*
+ * A page that is there to be read only: whoever writes asks for it again. The
+ * cached piece says so, since it outlives the page's next state.
+ */
+static int for_now(struct rnic_piece *p, const struct rnic_want *w, int ret)
+{
+	if (ret || !(p->x.entry & RNIC_LEAF_READ))
+		return ret;
+	if (w->rights & RNIC_REMOTE_WRITE)
+		return -EAGAIN;
+	p->x.rights &= ~(uint32_t)RNIC_REMOTE_WRITE;
+	p->x.rights |= RNIC_MR_READ_NOW;
+	return 0;
+}
+
 /* Rights and bounds (by subtraction), then the walk. */
 static int check(struct rnic_target *t, const struct fields *f,
-		 const struct rnic_want *w, struct piece *p)
+		 const struct rnic_want *w, struct rnic_piece *p)
 {
 	uint64_t off = w->addr - (f->rights & RNIC_MR_OFFSET ? 0 : f->va);
 
-	if (w->rights & ~f->rights)
+	if (!RNIC_BROKEN(rights) && w->rights & ~f->rights)
 		return -EACCES;
 	if (off > f->length || w->len > f->length - off)
 		return -ERANGE;
 	p->x.rights = f->rights;
+	/* the monitor has found its memory gone */
+	if (!f->mtt)
+		return -EAGAIN;
 	if (off < f->length)
-		return walk(t, f, off, p);
+		return for_now(p, w, walk(t, f, off, p));
 	/* no byte at the very end */
 	p->x.entry = 0;
 	p->x.addr_in = 0;
@@ -573,34 +517,49 @@ static int check(struct rnic_target *t, const struct fields *f,
  * still, NEEDED, or -EINTR if it moved.
  */
 static int read_once(struct rnic_target *t, const struct rnic_mpt *m,
-		     const struct rnic_want *w, struct piece *p)
+		     const struct rnic_want *w, struct rnic_piece *p)
 {
 	/* A2: the fields and the translation; pairs with M1 in shm/mpt.c */
-	uint64_t version = rnic_load64_acquire(&m->version);
+	uint64_t version = rnic_load64_acquire(&m->version), frozen = 0;
 	struct fields f;
 	int ret;
 
 	/* acquire, all of them: before the second look at the version */
-	if (version & 1 || rnic_load64_acquire(&m->key) != w->key)
+	if (version & 1 || !same_key(rnic_load64_acquire(&m->key), w->key))
 		return -ENOKEY;
+	f.rights = (uint32_t)rnic_load64_acquire(&m->rights);
+	/* Z3: before root and entries, which Z2 has changed */
+	if (f.rights & RNIC_MR_WATCHED)
+		frozen = rnic_load64_acquire(&t->head->frozen);
 	f.va = rnic_load64_acquire(&m->va);
 	f.length = rnic_load64_acquire(&m->length);
+	if (RNIC_BROKEN(bounds))
+		f.length += RNIC_PAGE;
 	/* the same: a version that has not moved says that all belong
 	 * together */
 	f.mtt = rnic_load64_acquire(&m->mtt);
-	f.rights = (uint32_t)rnic_load64_acquire(&m->rights);
 	p->x.binding = rnic_load64_acquire(&m->binding);
 	p->x.version = version;
 	ret = check(t, &f, w, p);
 	if (ret == NEEDED)
 		return ret;
+	/* relaxed, as the version: all that must be before it was acquired */
+	if (f.rights & RNIC_MR_WATCHED &&
+	    rnic_load64_relaxed(&t->head->frozen) != frozen)
+		return -EINTR;
+	/* nothing is translated now: as if it were not present */
+	if (frozen & 1 && !ret)
+		ret = -EAGAIN;
+	/* others have no gaps, and nobody who would fill them */
+	if (ret == -EAGAIN && !(f.rights & (RNIC_MR_ODP | RNIC_MR_WATCHED)))
+		ret = -ENOKEY;
 	/* relaxed: all loads it must follow were acquires */
 	return rnic_load64_relaxed(&m->version) == version ? ret : -EINTR;
 }
 
 /* Looks @w up in the target's tables and keeps what it finds. */
 static int miss(struct rnic_ctx *c, struct rnic_target *t,
-		const struct rnic_want *w, struct piece *p)
+		const struct rnic_want *w, struct rnic_piece *p)
 {
 	const struct rnic_mpt *m;
 	int ret;
@@ -627,23 +586,23 @@ static int miss(struct rnic_ctx *c, struct rnic_target *t,
 	for (int i = 0; i < TORN && ret == -EINTR; i++)
 		ret = read_once(t, m, w, p);
 	if (!ret && p->span)
-		insert(c, t->number, w->key, p);
-	return ret == -EINTR ? -EAGAIN : ret;
+		rnic_keycache_insert(&c->keys, t->number, w->key, p);
+	return ret == -EINTR ? -ENOKEY : ret;
 }
 
 /* ---- both ---- */
 
 /* Sets *@x for @w, which lies in the piece @p. */
-static int use(const struct piece *p, const struct rnic_want *w,
+static int use(const struct rnic_piece *p, const struct rnic_want *w,
 	       struct rnic_xlat *x)
 {
 	uint64_t in = w->addr - p->start;
 
-	if (w->rights & ~p->x.rights)
+	if (!RNIC_BROKEN(rights) && w->rights & ~p->x.rights)
 		return -EACCES;
 	if (w->len > p->room - in)
 		return -ERANGE;
-	if (w->first &&
+	if (!RNIC_BROKEN(binding) && w->first &&
 	    (w->first->slot != p->x.slot || w->first->binding != p->x.binding))
 		return -ESTALE;
 	*x = p->x;
@@ -652,57 +611,86 @@ static int use(const struct piece *p, const struct rnic_want *w,
 	return 0;
 }
 
-/* The cached entry @e as a piece; own words: relaxed. */
-static void load_piece(const struct rnic_cache_entry *e, struct piece *p)
-{
-	uint64_t meta = rnic_load64_relaxed(&e->meta);
-	uint64_t phys = rnic_load64_relaxed(&e->phys);
-
-	p->x.entry = (phys & ~(uint64_t)(RNIC_PAGE - 1)) | meta_leaf(meta);
-	p->x.addr_in = phys & (RNIC_PAGE - 1);
-	p->x.version = rnic_load64_relaxed(&e->version);
-	p->x.binding = rnic_load64_relaxed(&e->binding);
-	p->x.slot = meta_slot(meta);
-	p->x.rights = meta_rights(meta);
-	p->start = rnic_load64_relaxed(&e->start);
-	p->span = rnic_load64_relaxed(&e->span);
-	p->room = rnic_load64_relaxed(&e->room);
-}
-
 /* True if @w is cached at the version that the slot has now. */
 static bool hit(struct rnic_ctx *c, struct rnic_target *t,
-		const struct rnic_want *w, struct piece *p)
+		const struct rnic_want *w, struct rnic_piece *p)
 {
+	struct rnic_keycache *k = &c->keys;
 	struct rnic_cache_entry *e =
-		t->ctx == c ? probe(c, t->number, w) : NULL;
+		t->ctx == c ? rnic_keycache_probe(k, t->number, w->key, w->addr)
+			    : NULL;
 	const struct rnic_mpt *m;
 
 	if (!e)
 		return false;
-	load_piece(e, p);
+	rnic_keycache_load(e, p);
 	m = mpt_at(t, p->x.slot);
 	/* A7, H2: what was invalidated is not used; ordered after H1 */
 	if (RNIC_LIKELY(m &&
 			rnic_load64_acquire(&m->version) == p->x.version)) {
-		rnic_count64(&c->cache->hits, 1);
+		rnic_count64(&k->mem->hits, 1);
 		return true;
 	}
-	rnic_count64(&c->cache->invalidations, 1);
-	/* relaxed: this context's own word */
-	rnic_store64_relaxed(&e->meta, 0);
+	rnic_keycache_drop(k, e);
 	return false;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Spends what a miss is to cost, outside: no owner waits for it. The clock ends
+ * it; the CPU is not given away, as it would not be for a NIC that fetches.
+ */
+static void pay(const struct rnic_ctx *c, struct rnic_target *t)
+{
+	uint64_t end;
+
+	rnic_leave(t);
+	end = now_ns() + c->miss_ns;
+	while (now_ns() < end)
+		rnic_cpu_relax();
+	rnic_enter(t);
+}
+
+/*
+ * What is cached was there to be read only, and may be there for more by now:
+ * it is dropped. False: the right is not the region's.
+ */
+RNIC_COLD static bool outgrown(struct rnic_ctx *c, const struct rnic_target *t,
+			       const struct rnic_want *w,
+			       const struct rnic_piece *p)
+{
+	struct rnic_cache_entry *e;
+
+	if (!(p->x.rights & RNIC_MR_READ_NOW))
+		return false;
+	e = rnic_keycache_probe(&c->keys, t->number, w->key, w->addr);
+	if (e)
+		rnic_keycache_drop(&c->keys, e);
+	return true;
 }
 
 int rnic_resolve(struct rnic_ctx *c, struct rnic_target *t,
 		 const struct rnic_want *w, struct rnic_xlat *x)
 {
-	struct piece p;
+	struct rnic_piece p;
 	int ret;
 
 	assert(t->now & 1);
-	if (RNIC_LIKELY(hit(c, t, w, &p)))
-		return use(&p, w, x);
-	rnic_count64(&c->cache->misses, 1);
+	if (RNIC_LIKELY(hit(c, t, w, &p))) {
+		ret = use(&p, w, x);
+		if (RNIC_LIKELY(ret != -EACCES) || !outgrown(c, t, w, &p))
+			return ret;
+	}
+	rnic_count64(&c->keys.mem->misses, 1);
+	if (RNIC_UNLIKELY(c->miss_ns))
+		pay(c, t);
 	for (int i = 0; i < TURNS; i++) {
 		ret = miss(c, t, w, &p);
 		if (ret != NEEDED)
@@ -711,5 +699,5 @@ int rnic_resolve(struct rnic_ctx *c, struct rnic_target *t,
 		if (ret)
 			return ret;
 	}
-	return -EAGAIN;
+	return -ENOKEY;
 }

@@ -4,10 +4,10 @@
  * The initiator's side: from a key and an address to the bytes.
  *
  * An execution context (struct rnic_ctx) is whoever holds an endpoint's lock,
- * and separately the agent: one thread at a time. It has a key cache, and at
- * each target (struct rnic_target) a reader slot of its own in the lane that
- * its endpoint claimed there: a sequence word, odd while inside, and an
- * announce line. Nobody else writes either.
+ * and separately the agent: one thread at a time. It has a key cache
+ * (shm/keycache.h), and at each target (struct rnic_target) a reader slot of
+ * its own in the lane that its endpoint claimed there: a sequence word, odd
+ * while inside, and an announce line. Nobody else writes either.
  *
  *	rnic_enter(t);
  *	ret = rnic_resolve(c, t, &want, &x);
@@ -28,6 +28,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/compiler.h"
+#include "shm/keycache.h"
 #include "shm/layout.h"
 #include "shm/remote.h"
 
@@ -56,7 +58,7 @@ struct rnic_part_map {
 enum rnic_need {
 	RNIC_NEED_NOTHING,
 	RNIC_NEED_NUMBER, /* the context does not know the target */
-	RNIC_NEED_CLEAR,  /* the announce line is full */
+	RNIC_NEED_FILTER, /* the announce line is full */
 	RNIC_NEED_WINDOW, /* a window is not mapped */
 };
 
@@ -64,11 +66,11 @@ struct rnic_target;
 
 /* An execution context. Private, used by one thread at a time. */
 struct rnic_ctx {
-	struct rnic_cache *cache;      /* in our tables segment */
-	uint8_t used[RNIC_CACHE_SETS]; /* CLOCK: a bit per way */
-	uint8_t hand[RNIC_CACHE_SETS]; /* CLOCK: next victim */
-	struct rnic_target **target;   /* by number - 1, or NULL */
-	uint32_t ntargets;	       /* length of @target */
+	struct rnic_keycache keys;   /* what it has looked up */
+	uint64_t miss_ns;	     /* emulated cost of a miss */
+	struct rnic_target **target; /* by number - 1; NULL: unused */
+	uint32_t ntargets;	     /* length of @target */
+	uint32_t gone;		     /* numbers that entries may still have */
 };
 
 /* A device as one context sees it. Private, used under the context. */
@@ -81,23 +83,13 @@ struct rnic_target {
 	struct rnic_part_map part[RNIC_PARTS]; /* windows */
 	rnic_a64 *announce;		       /* filter in the lane */
 	unsigned int announced;		       /* bits set in it */
-	const struct rnic_mpt_head *head;      /* mapped */
-	void *head_win;			       /* page that holds it */
-	struct rnic_remote *remote;	       /* whose tables */
-	enum rnic_need need;		       /* see rnic_resolve() */
-	enum rnic_part need_part;	       /* NEED_WINDOW: of this part */
-	uint32_t need_win;		       /* NEED_WINDOW: its number */
-};
-
-/* Where bytes lie. */
-struct rnic_xlat {
-	uint64_t entry;	     /* a leaf, enum rnic_leaf */
-	uint64_t addr_in;    /* bytes from the start of its page */
-	uint64_t contiguous; /* bytes that follow there */
-	uint64_t version;    /* of the slot */
-	uint64_t binding;    /* of the slot */
-	uint32_t slot;	     /* MPT slot */
-	uint32_t rights;     /* of the region, enum rnic_right */
+	uint64_t filled;		  /* misses since it was made anew */
+	const struct rnic_mpt_head *head; /* mapped */
+	void *head_win;			  /* page that holds it */
+	struct rnic_remote *remote;	  /* whose tables */
+	enum rnic_need need;		  /* see rnic_resolve() */
+	enum rnic_part need_part;	  /* NEED_WINDOW: of this part */
+	uint32_t need_win;		  /* NEED_WINDOW: its number */
 };
 
 /* What is looked for. */
@@ -111,21 +103,26 @@ struct rnic_want {
 };
 
 /*
- * Readies @c with the empty key cache @cache_mem, populated, of
- * sizeof(struct rnic_cache), which outlives it. No error. Partner:
- * rnic_ctx_fini().
+ * Readies @c with an empty key cache of @cfg in @cache_mem, populated, of
+ * rnic_keycache_bytes(@cfg), which outlives it. Returns what
+ * rnic_keycache_init() says. Partner: rnic_ctx_fini().
  */
-void rnic_ctx_init(struct rnic_ctx *c, void *cache_mem);
+int rnic_ctx_init(struct rnic_ctx *c, void *cache_mem,
+		  const struct rnic_keycache_cfg *cfg);
 
 /*
  * rnic_ctx_init() with the cache that device @d has for context @index (below
- * RNIC_CTX_PER_EP) of endpoint place @place. Returns 0, -ENOSPC or -ENOMEM
- * (no pages for it, logged).
+ * RNIC_CTX_PER_EP) of endpoint place @place, as the device was opened with;
+ * each has a seed of its own, made of the device's. Returns 0, -ENOSPC or
+ * -ENOMEM (no pages, or no memory; logged).
  */
 int rnic_ctx_open(struct rnic_ctx *c, struct rnic_device *d, unsigned int place,
 		  unsigned int index);
 
-/* Frees what @c has; its targets are finished. */
+/*
+ * Frees what @c has; its targets are finished. The cache's memory is still
+ * there: its counters stay, its policy becomes 0.
+ */
 void rnic_ctx_fini(struct rnic_ctx *c);
 
 /*
@@ -141,16 +138,18 @@ int rnic_target_init(struct rnic_target *t, struct rnic_remote *r,
 void rnic_target_fini(struct rnic_target *t);
 
 /*
- * Goes inside. Not nested. Plain store; where the owner has no membarrier, or
- * this process is not registered for it, a full fence.
+ * Goes inside. Not nested. A store, on x86 a plain one; where the owner has no
+ * membarrier, or this process is not registered for it, a full fence.
  */
 static inline void rnic_enter(struct rnic_target *t)
 {
 	/*
-	 * H1, M1: relaxed: ordered before what follows by the owner's
-	 * membarrier, or by the fence of a miss
+	 * H1, M1: ordered before what follows by the owner's membarrier, or by
+	 * the fence of a miss. Release: who sees it in place of the even value
+	 * before it knows what was done until then, also by another thread of
+	 * this context; pairs with A1 in shm/grace.c
 	 */
-	rnic_store64_relaxed(t->seq, ++t->now);
+	rnic_store64_release(t->seq, ++t->now);
 	if (RNIC_UNLIKELY(t->fence))
 		/* the sequence before the load of a version; for O5 */
 		rnic_fence_full();
@@ -168,15 +167,57 @@ static inline void rnic_leave(struct rnic_target *t)
 	rnic_store64_release(t->seq, ++t->now);
 }
 
+/* Byte @at of @m, within its size; NULL: its window is not mapped. */
+RNIC_HOT const void *rnic_part_look(const struct rnic_part_map *m, uint64_t at)
+{
+	uint64_t i = at >> RNIC_VIEW_SHIFT;
+
+	if (RNIC_UNLIKELY(i >= m->n || !m->win[i]))
+		return NULL;
+	return m->win[i] + (at & ((1 << RNIC_VIEW_SHIFT) - 1));
+}
+
+/*
+ * The cached piece in which all of @w lies, with the rights, at the version
+ * that its slot has now: *@p. For the first chunk of an operation, inside;
+ * counts nothing. False: rnic_resolve() says more.
+ */
+RNIC_HOT bool rnic_resolve_quick(struct rnic_ctx *c, struct rnic_target *t,
+				 const struct rnic_want *w,
+				 struct rnic_piece *p)
+{
+	struct rnic_cache_entry *e;
+	const struct rnic_mpt *m;
+	uint64_t in;
+
+	if (RNIC_UNLIKELY(t->ctx != c))
+		return false;
+	e = rnic_keycache_probe(&c->keys, t->number, w->key, w->addr);
+	if (RNIC_UNLIKELY(!e))
+		return false;
+	rnic_keycache_load(e, p);
+	in = w->addr - p->start;
+	m = rnic_part_look(&t->part[RNIC_PART_MPT],
+			   (uint64_t)p->x.slot * sizeof(*m));
+	if (RNIC_UNLIKELY(!m || w->rights & ~p->x.rights ||
+			  w->len > p->room - in || w->len > p->span - in))
+		return false;
+	p->x.addr_in += in;
+	/* A7, H2: as in rnic_resolve() */
+	return rnic_load64_acquire(&m->version) == p->x.version;
+}
+
 /*
  * Resolves @w at @t: sets *@x. The caller is inside. A hit loads one word of
- * the owner's; a miss has full fences. To map a window, or to clear a full
- * announce line, it leaves and enters again: t->now has then moved, and what
- * was resolved at @t before is void. No lock but then.
+ * the owner's; a miss has full fences. To map a window, to make a full announce
+ * line anew, or to spend the emulated cost of a miss, it leaves and enters
+ * again: t->now has then moved, and what was resolved at @t before is void. No
+ * lock but then.
  * Returns 0 and *@x, which may be less than w->len (x->contiguous); -ENOKEY
- * (unknown, foreign, closed, or its tables are damaged), -EACCES (a right is
- * missing), -ERANGE (not all within the region), -EAGAIN (translation not
- * present now: leave, ask for it, start again), -ESTALE (@w->first was of
+ * (unknown, foreign, closed, its tables are damaged, or they do not hold
+ * still), -EACCES (a right is missing), -ERANGE (not all within the region),
+ * -EAGAIN (of a region on demand or a watched one: translation not present now:
+ * leave, ask its owner for it, start again), -ESTALE (@w->first was of
  * another binding), -ENOMEM (no window).
  */
 int rnic_resolve(struct rnic_ctx *c, struct rnic_target *t,

@@ -33,6 +33,8 @@ enum {
 	REGIONS = 8,	  /* keys alive at a time in it */
 	CELLS = 64,	  /* pieces of memory that they name */
 	STRESS_MS = 2000, /* its length */
+	LATE_MS = 20000,  /* what a loaded machine may take more */
+	CLOSES = 100,	  /* at least; a close waits for readers */
 	BURST = 4,	  /* looks at a piece within one section */
 };
 
@@ -55,7 +57,13 @@ struct bed {
 	struct rnic_target t;	   /* of the reader */
 };
 
-/* Makes this process a reader of @b. */
+/* As most are. */
+static const struct rnic_keycache_cfg usual;
+
+/*
+ * Makes this process a reader of @b. @cache: of an @usual one; NULL: the
+ * device's.
+ */
 static int attach(struct bed *b, void *cache)
 {
 	unsigned int index;
@@ -66,28 +74,65 @@ static int attach(struct bed *b, void *cache)
 	if (ret)
 		return ret;
 	if (cache)
-		rnic_ctx_init(&b->c, cache);
+		ret = rnic_ctx_init(&b->c, cache, &usual);
 	else
 		ret = rnic_ctx_open(&b->c, &b->dev, b->place.index, 1);
 	return ret ? ret : rnic_target_init(&b->t, b->r, b->lane, 1);
 }
 
-static int setup(void **state)
+/* A bed whose device has key caches of @keys. */
+static struct bed *bed_new(const struct rnic_keycache_cfg *keys)
 {
+	struct rnic_device_cfg c = cfg;
 	struct bed *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	assert_int_equal(rnic_device_open(&b->dev, &cfg), 0);
+	c.keys = *keys;
+	assert_int_equal(rnic_device_open(&b->dev, &c), 0);
 	assert_int_equal(rnic_place_open(&b->dev, &b->place), 0);
 	rnic_place_addr(&b->place, &b->addr);
 	assert_int_equal(rnic_mpt_init(&b->mpt, &b->dev), 0);
-	*state = b;
+	return b;
+}
+
+static int setup(void **state)
+{
+	*state = bed_new(&usual);
 	return 0;
 }
 
 static int setup_reader(void **state)
 {
 	setup(state);
+	assert_int_equal(attach(*state, NULL), 0);
+	return 0;
+}
+
+static int setup_large(void **state)
+{
+	static const struct rnic_keycache_cfg large = { .entries = 4096 };
+
+	*state = bed_new(&large);
+	assert_int_equal(attach(*state, NULL), 0);
+	return 0;
+}
+
+static int setup_slow(void **state)
+{
+	static const struct rnic_keycache_cfg slow = { .miss_ns = 1000000 };
+
+	*state = bed_new(&slow);
+	assert_int_equal(attach(*state, NULL), 0);
+	return 0;
+}
+
+static int setup_none(void **state)
+{
+	static const struct rnic_keycache_cfg none = {
+		.policy = RNIC_KEYCACHE_NONE,
+	};
+
+	*state = bed_new(&none);
 	assert_int_equal(attach(*state, NULL), 0);
 	return 0;
 }
@@ -118,6 +163,14 @@ static struct rnic_region region(uint64_t va, uint64_t len, uint32_t rights)
 	};
 
 	return r;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /* One lookup, in a section of its own. */
@@ -172,12 +225,12 @@ static void a_key_is_found_until_it_is_closed(void **state)
 		assert_int_equal(x.contiguous, 4000);
 		assert_int_equal(x.entry & 7, RNIC_LEAF_VALID);
 	}
-	assert_int_equal(rnic_load64_relaxed(&b->c.cache->hits), 1);
-	assert_int_equal(rnic_load64_relaxed(&b->c.cache->misses), 1);
+	assert_int_equal(rnic_load64_relaxed(&b->c.keys.mem->hits), 1);
+	assert_int_equal(rnic_load64_relaxed(&b->c.keys.mem->misses), 1);
 	assert_int_equal(look(b, key + 1, r.va, 1, 0, NULL, &x), -ENOKEY);
 	close_region(b, slot);
 	assert_int_equal(look(b, key, r.va, 1, 0, NULL, &x), -ENOKEY);
-	assert_int_equal(rnic_load64_relaxed(&b->c.cache->invalidations), 1);
+	assert_int_equal(rnic_load64_relaxed(&b->c.keys.mem->invalidations), 1);
 }
 
 static void bounds_and_rights(void **state)
@@ -240,9 +293,9 @@ static void trees_are_walked(void **state)
 		assert_int_equal(look(b, key, r.va + 4088, 10, 0, NULL, &x), 0);
 		assert_true(where(&x) == 50 * 4096);
 		assert_int_equal(look(b, key, r.va + 8184, 10, 0, NULL, &x),
-				 -EAGAIN);
+				 -ENOKEY);
 	}
-	assert_int_equal(rnic_load64_relaxed(&b->c.cache->hits), 2);
+	assert_int_equal(rnic_load64_relaxed(&b->c.keys.mem->hits), 2);
 }
 
 static void user_keys_are_found_by_the_index(void **state)
@@ -298,25 +351,139 @@ static void operations_of_several_chunks(void **state)
 	assert_int_equal(look(b, key, r.va, 1, 0, NULL, &x), 0);
 }
 
-/* More keys than cache and announce line hold. */
-static void a_full_announce_line_is_cleared(void **state)
+/* What is cached is announced: a close of it looks for this reader. */
+static void check_announced(const struct bed *b)
 {
-	struct bed *b = *state;
+	uint64_t filter[RNIC_FILTER_BITS / 64];
+	unsigned int bits = 0;
+
+	rnic_keycache_announced(&b->c.keys, b->t.number, filter);
+	for (int i = 0; i < RNIC_FILTER_BITS / 64; i++) {
+		uint64_t line = rnic_load64_relaxed(&b->t.announce[i]);
+
+		assert_true((filter[i] & ~line) == 0);
+		bits += (unsigned int)__builtin_popcountll(line);
+	}
+	assert_int_equal(bits, b->t.announced);
+}
+
+/* Publishes @n keys for the same memory. */
+static void publish_many(struct bed *b, uint64_t *key, int n)
+{
 	struct rnic_region r = region(FAR_VA, 4096, RNIC_REMOTE_READ);
-	struct rnic_xlat x;
-	uint64_t key[600];
 	uint32_t slot;
 
-	for (int i = 0; i < 600; i++)
+	for (int i = 0; i < n; i++)
 		key[i] = publish(b, &r, &slot);
-	for (int n = 0; n < 2; n++)
-		for (int i = 0; i < 600; i++) {
-			assert_int_equal(look(b, key[i], r.va, 1, 0, NULL, &x),
-					 0);
-			assert_true(b->t.announced <= RNIC_FILTER_BITS / 2);
+}
+
+static void look_at(struct bed *b, uint64_t key)
+{
+	struct rnic_xlat x;
+
+	assert_int_equal(look(b, key, FAR_VA, 1, 0, NULL, &x), 0);
+}
+
+/* More keys than cache and announce line hold. */
+static void a_full_announce_line_is_renewed(void **state)
+{
+	struct bed *b = *state;
+	unsigned int renewed = 0, least = RNIC_FILTER_BITS;
+	uint64_t key[600];
+
+	publish_many(b, key, 600);
+	for (int i = 0; i < 1800; i++) {
+		unsigned int before = b->t.announced;
+
+		look_at(b, key[i % 600]);
+		check_announced(b);
+		if (b->t.announced < before) {
+			renewed++;
+			least = b->t.announced;
 		}
+	}
 	assert_int_equal(b->t.now & 1, 0);
-	assert_true(rnic_load64_relaxed(&b->c.cache->evictions) > 0);
+	assert_true(rnic_load64_relaxed(&b->c.keys.mem->evictions) > 0);
+	/* as often as it costs little; what stays is what is cached */
+	assert_in_range(renewed, 2, 1800 / 256);
+	assert_in_range(least, 100, 258);
+}
+
+/* A large cache is not emptied because the announce line is full. */
+static void contract_K1_a_large_cache_keeps_its_keys(void **state)
+{
+	enum { KEYS = 3000 };
+	struct bed *b = *state;
+	const struct rnic_cache *m = b->c.keys.mem;
+	uint64_t *key = malloc(KEYS * sizeof(*key));
+
+	assert_non_null(key);
+	publish_many(b, key, KEYS);
+	for (int n = 0; n < 5; n++)
+		for (int i = 0; i < KEYS; i++)
+			look_at(b, key[i]);
+	check_announced(b);
+	assert_int_equal(rnic_load64_relaxed(&m->misses), KEYS);
+	assert_int_equal(rnic_load64_relaxed(&m->hits), 4 * KEYS);
+	assert_in_range(b->t.announced, KEYS, RNIC_FILTER_BITS);
+	free(key);
+}
+
+/* A target's entries are not those of the next one with its number. */
+static void targets_come_and_go(void **state)
+{
+	struct bed *b = *state;
+	const struct rnic_cache *m = b->c.keys.mem;
+	uint64_t key[20];
+
+	publish_many(b, key, 20);
+	for (uint64_t n = 1; n <= 100; n++) {
+		for (int i = 0; i < 40; i++)
+			look_at(b, key[i % 20]);
+		assert_int_equal(rnic_load64_relaxed(&m->misses), n * 20);
+		rnic_target_fini(&b->t);
+		for (int i = 0; i < RNIC_FILTER_BITS / 64; i++)
+			assert_true(rnic_load64_relaxed(
+					    &b->lane->announce[1][i]) == 0);
+		assert_int_equal(rnic_target_init(&b->t, b->r, b->lane, 1), 0);
+	}
+	assert_true(b->c.ntargets <= 64);
+}
+
+/* Each miss, and no hit, leaves and enters once more to spend its time. */
+static void contract_K1_a_miss_costs_what_it_is_told(void **state)
+{
+	struct bed *b = *state;
+	uint64_t key[2], now, ns = now_ns();
+
+	publish_many(b, key, 2);
+	look_at(b, key[0]);
+	assert_true(now_ns() - ns >= 1000000);
+	now = b->t.now;
+	look_at(b, key[0]);
+	assert_int_equal(b->t.now, now + 2);
+	ns = now_ns();
+	look_at(b, key[1]);
+	assert_true(now_ns() - ns >= 1000000);
+	assert_int_equal(b->t.now, now + 6);
+}
+
+static void contract_K1_none_keeps_nothing(void **state)
+{
+	struct bed *b = *state;
+	const struct rnic_cache *m = b->c.keys.mem;
+	struct rnic_region r = region(FAR_VA, 4096, RNIC_REMOTE_READ);
+	struct rnic_xlat x;
+	uint32_t slot;
+	uint64_t key = publish(b, &r, &slot);
+
+	for (int i = 0; i < 1000; i++)
+		look_at(b, key);
+	assert_int_equal(rnic_load64_relaxed(&m->hits), 0);
+	assert_int_equal(rnic_load64_relaxed(&m->misses), 1000);
+	assert_int_equal(rnic_load64_relaxed(&m->entries), 0);
+	close_region(b, slot);
+	assert_int_equal(look(b, key, r.va, 1, 0, NULL, &x), -ENOKEY);
 }
 
 /* What a hostile owner may write leads to errors only. */
@@ -369,7 +536,7 @@ static void use_key(struct bed *b, struct stage *s, uint64_t key)
 
 static void reader(struct bed *b, struct stage *s)
 {
-	void *cache = calloc(1, sizeof(struct rnic_cache));
+	void *cache = calloc(1, rnic_keycache_bytes(&usual));
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(LIMIT_S);
@@ -402,25 +569,21 @@ static uint64_t stage_publish(struct bed *b, struct stage *s, unsigned int cell,
 	return user;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-/* Publishes, closes, scribbles, reuses. Returns the number of closes. */
+/*
+ * Publishes, closes, scribbles, reuses: for STRESS_MS, and, where readers keep
+ * the CPUs, for longer until it has done CLOSES. Returns how many.
+ */
 static unsigned int churn(struct bed *b, struct stage *s)
 {
-	uint64_t end = now_ms() + STRESS_MS;
+	uint64_t end = now_ns() + STRESS_MS * UINT64_C(1000000);
+	uint64_t late = end + LATE_MS * UINT64_C(1000000);
 	uint32_t slot[REGIONS];
 	unsigned int n;
 
 	for (n = 0; n < REGIONS; n++)
 		rnic_store64_release(&s->key[n],
 				     stage_publish(b, s, n, &slot[n]));
-	for (n = 0; now_ms() < end; n++) {
+	for (n = 0; now_ns() < (n < CLOSES ? late : end); n++) {
 		unsigned int i = n % REGIONS, old = i + n / REGIONS % 2 * 8;
 
 		close_region(b, slot[i]);
@@ -460,7 +623,7 @@ static void nothing_is_used_late(void **state)
 	print_message("%u closes, %lu uses, %lu late\n", closes,
 		      (unsigned long)rnic_load64_relaxed(&s->used),
 		      (unsigned long)rnic_load64_relaxed(&s->late));
-	assert_true(closes > 100);
+	assert_true(closes >= CLOSES);
 	assert_true(rnic_load64_relaxed(&s->used) > 1000);
 	assert_int_equal(rnic_load64_relaxed(&s->late), 0);
 	munmap(s, sizeof(*s));
@@ -476,7 +639,11 @@ int main(void)
 		WITH(trees_are_walked, setup_reader),
 		WITH(user_keys_are_found_by_the_index, setup_reader),
 		WITH(operations_of_several_chunks, setup_reader),
-		WITH(a_full_announce_line_is_cleared, setup_reader),
+		WITH(a_full_announce_line_is_renewed, setup_reader),
+		WITH(contract_K1_a_large_cache_keeps_its_keys, setup_large),
+		WITH(targets_come_and_go, setup_large),
+		WITH(contract_K1_a_miss_costs_what_it_is_told, setup_slow),
+		WITH(contract_K1_none_keeps_nothing, setup_none),
 		WITH(damaged_tables_are_refused, setup_reader),
 		WITH(nothing_is_used_late, setup),
 	};

@@ -488,9 +488,10 @@ static int open_pipe(struct rnic_remote *r)
 static bool wake(struct rnic_remote *r)
 {
 	/*
-	 * relaxed: ordered after the bell by its full barrier; pairs with
-	 * the full fence between the sleeper's store and its last look
+	 * relaxed: ordered after the bell by this; pairs with the full
+	 * fence between the sleeper's store and its last look
 	 */
+	rnic_fence_after_rmw();
 	if (!rnic_load32_relaxed(&r->head->sleeping))
 		return false;
 	if (r->pipe < 0 && open_pipe(r))
@@ -560,6 +561,15 @@ int rnic_remote_arena(const struct rnic_remote *r, struct rnic_segment *s)
 	return 0;
 }
 
+int rnic_remote_file(const struct rnic_remote *r, int fd, uint64_t ino,
+		     struct rnic_segment *s)
+{
+	if (r->by_socket)
+		return -EREMOTE;
+	return rnic_segment_open_pid(s, r->addr.pid, fd, r->addr.dev, ino,
+				     true);
+}
+
 int rnic_remote_map_pool(struct rnic_remote *r)
 {
 	return r->pool ? 0 : map_arena(r, 0, r->geom.bytes, &r->pool);
@@ -585,6 +595,8 @@ static int check_tables(const struct rnic_remote *r)
 	uint64_t size = r->tables.size;
 
 	if (h->mpt_head_off % RNIC_LINE == 0 && h->mpt_head_off < size &&
+	    part_fits(h->space_off, RNIC_SPACES, sizeof(struct rnic_space),
+		      size) &&
 	    h->mpt_slots <= UINT64_C(1) << RNIC_SLOT_BITS &&
 	    /* what device.c lays out: bounds what readers keep about it */
 	    h->index_slots <= 2 * h->mpt_slots &&

@@ -124,6 +124,15 @@ int rnic_remote_tables(struct rnic_remote *r);
 int rnic_remote_arena(const struct rnic_remote *r, struct rnic_segment *s);
 
 /*
+ * Opens descriptor @fd of the peer's process, which its tables say is memory
+ * file @ino, sealed, for reading and writing into *@s, a descriptor of the
+ * caller's. Returns as rnic_segment_open_pid(), and -EREMOTE: the peer was
+ * attached over the socket, so its descriptors cannot be reached.
+ */
+int rnic_remote_file(const struct rnic_remote *r, int fd, uint64_t ino,
+		     struct rnic_segment *s);
+
+/*
  * Answers attach requests that wait on @d's socket; at most a few a call.
  * Any thread; never blocks. Returns the number of peers served.
  */

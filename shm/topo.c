@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * Topology: hwloc for what there is, libnuma for where memory goes.
+ * Topology, by hwloc.
  */
 #include "shm/topo.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <hwloc.h>
-#include <limits.h>
-#include <numaif.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "shm/log.h"
 
 enum {
-	L2_DEFAULT = 1 << 20,		     /* if hwloc finds none */
-	WORD_BITS = sizeof(long) * CHAR_BIT, /* of a node mask */
-	NODES_MAX = 1024,		     /* nodes a mask can name */
-	NODE_WORDS = NODES_MAX / WORD_BITS,  /* words of a mask */
-	CPUS_MAX = 1 << 16, /* more than any kernel is built for */
+	L2_DEFAULT = 1 << 20, /* if hwloc finds none */
+	CPUS_MAX = 1 << 16,   /* more than any kernel is built for */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct rnic_topo topo = { .cores = 1,
-				 .l2_bytes = L2_DEFAULT,
-				 .nnodes = 1 };
+static struct rnic_topo topo;
 
 /* The kernel refuses a set that has no room for all CPUs it may have. */
 static unsigned int count_cores(void)
@@ -56,44 +45,76 @@ static void no_hwloc(void)
 		 L2_DEFAULT >> 10);
 }
 
-/* Caches and nodes; no look at devices, whose plugins have side effects. */
-static void read_hwloc(void)
+/* A node counts if it has memory and a number that fits. */
+static void add_node(struct rnic_topo *t, const struct hwloc_obj *o)
+{
+	if (o->os_index >= RNIC_TOPO_NODES || !o->attr->numanode.local_memory)
+		return;
+	t->nodes[o->os_index / RNIC_TOPO_BITS] |=
+		1UL << o->os_index % RNIC_TOPO_BITS;
+	t->nnodes++;
+}
+
+/* Caches and nodes. hwloc leaves out what the cpuset forbids. */
+static void take(struct rnic_topo *to, hwloc_topology_t t)
+{
+	hwloc_obj_t l2 = hwloc_get_obj_by_type(t, HWLOC_OBJ_L2CACHE, 0);
+	hwloc_obj_t o = NULL;
+
+	if (l2 && l2->attr->cache.size)
+		to->l2_bytes = l2->attr->cache.size;
+	while ((o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o)))
+		add_node(to, o);
+	to->real = hwloc_topology_is_thissystem(t);
+}
+
+/* No look at devices, whose plugins have side effects. */
+static void read_hwloc(struct rnic_topo *to, const char *synthetic)
 {
 	hwloc_topology_t t;
-	hwloc_obj_t l2;
 
 	if (hwloc_topology_init(&t)) {
 		no_hwloc();
 		return;
 	}
 	hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
-	if (hwloc_topology_load(t)) {
+	/* it would bind the caller to each CPU in turn; Linux tells as much */
+	hwloc_topology_set_components(
+		t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+	if ((synthetic && hwloc_topology_set_synthetic(t, synthetic)) ||
+	    hwloc_topology_load(t))
 		no_hwloc();
-	} else {
-		l2 = hwloc_get_obj_by_type(t, HWLOC_OBJ_L2CACHE, 0);
-		if (l2 && l2->attr->cache.size)
-			topo.l2_bytes = l2->attr->cache.size;
-		topo.nnodes = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE);
-	}
+	else
+		take(to, t);
 	hwloc_topology_destroy(t);
 }
 
-/* The node of the CPU that runs us. */
-static int node_here(void)
+int rnic_topo_node_here(void)
 {
 	unsigned int cpu, node;
 
 	return getcpu(&cpu, &node) ? 0 : (int)node;
 }
 
+void rnic_topo_read(struct rnic_topo *t, const char *synthetic)
+{
+	*t = (struct rnic_topo){
+		.cores = count_cores(),
+		.l2_bytes = L2_DEFAULT,
+		.real = true,
+	};
+	read_hwloc(t, synthetic);
+	if (!t->nnodes) {
+		t->nnodes = 1;
+		t->nodes[0] = 1;
+	}
+	if (t->nnodes > 1)
+		t->node = rnic_topo_node_here();
+}
+
 static void read_topo(void)
 {
-	topo.cores = count_cores();
-	read_hwloc();
-	if (topo.nnodes < 1)
-		topo.nnodes = 1;
-	if (topo.nnodes > 1)
-		topo.node = node_here();
+	rnic_topo_read(&topo, NULL);
 }
 
 const struct rnic_topo *rnic_topo_get(void)
@@ -102,70 +123,21 @@ const struct rnic_topo *rnic_topo_get(void)
 	return &topo;
 }
 
-/*
- * libnuma, loaded when there is more than one node to choose from: its
- * constructor reads the kernel's symbol table, which is not for a library to
- * do that somebody only looks at (contract L4).
- */
-struct numa_calls {
-	int (*available)(void); /* numa_available */
-	/* mbind */
-	long (*mbind)(void *, unsigned long, int, const unsigned long *,
-		      unsigned long, unsigned int);
-	/* numa_move_pages */
-	int (*move_pages)(int, unsigned long, void **, const int *, int *, int);
-};
-
-static pthread_once_t numa_once = PTHREAD_ONCE_INIT;
-static struct numa_calls numa;
-static bool numa_ready;
-
-static void load_numa(void)
+void rnic_topo_nodes_text(const struct rnic_topo *t, char *buf, size_t room)
 {
-	void *lib = dlopen("libnuma.so.1", RTLD_NOW | RTLD_LOCAL);
+	size_t at = 0;
 
-	if (!lib) {
-		rnic_log(RNIC_LOG_WARN,
-			 "libnuma.so.1: %s: memory is placed "
-			 "by the kernel",
-			 dlerror());
-		return;
+	buf[0] = '\0';
+	for (int n = 0; n < RNIC_TOPO_NODES && at < room; n++) {
+		int last = n;
+
+		if (!rnic_topo_has_node(t, n))
+			continue;
+		while (rnic_topo_has_node(t, last + 1))
+			last++;
+		at += (size_t)snprintf(buf + at, room - at,
+				       last > n ? "%s%d-%d" : "%s%d",
+				       at ? "," : "", n, last);
+		n = last;
 	}
-	*(void **)&numa.available = dlsym(lib, "numa_available");
-	*(void **)&numa.mbind = dlsym(lib, "mbind");
-	*(void **)&numa.move_pages = dlsym(lib, "numa_move_pages");
-	numa_ready = numa.available && numa.mbind && numa.move_pages &&
-		     numa.available() >= 0;
-}
-
-int rnic_topo_bind(void *p, size_t len, int node)
-{
-	unsigned long mask[NODE_WORDS] = { 0 };
-	int ret = 0;
-
-	if (rnic_topo_get()->nnodes < 2 || node < 0 || node >= NODES_MAX)
-		return 0;
-	pthread_once(&numa_once, load_numa);
-	if (!numa_ready)
-		return 0;
-	mask[node / WORD_BITS] |= 1UL << node % WORD_BITS;
-	if (numa.mbind(p, len, MPOL_PREFERRED, mask, NODES_MAX, 0))
-		ret = -errno;
-	if (ret)
-		rnic_log(RNIC_LOG_WARN, "mbind of %zu bytes to node %d: %s",
-			 len, node, strerror(-ret));
-	return ret;
-}
-
-int rnic_topo_node_of(const void *p)
-{
-	void *page = (void *)(uintptr_t)p;
-	int status = -ENOENT;
-
-	pthread_once(&numa_once, load_numa);
-	if (!numa_ready)
-		return -ENOSYS;
-	if (numa.move_pages(0, 1, &page, NULL, &status, 0))
-		return -errno;
-	return status;
 }

@@ -22,9 +22,8 @@
 #include <unistd.h>
 
 enum {
-	LIMIT_S = 60,  /* the whole program ends by then */
-	THREADS = 4,   /* that ask at once */
-	LEN = 1 << 16, /* bytes bound */
+	LIMIT_S = 60, /* the whole program ends by then */
+	THREADS = 4,  /* that ask at once */
 };
 
 static pthread_barrier_t start;
@@ -64,6 +63,8 @@ static void answer_makes_sense(void **state)
 	assert_in_range(t->l2_bytes, 16 << 10, 1 << 30);
 	assert_true(t->nnodes >= 1);
 	assert_true(t->node >= 0);
+	assert_true(t->real);
+	assert_true(rnic_topo_has_node(t, rnic_topo_node_here()));
 	if (t->nnodes == 1)
 		assert_int_equal(t->node, 0);
 }
@@ -91,37 +92,57 @@ static void affinity_counts(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void binds(void **state)
+/* Other machines, as hwloc describes them. */
+static void other_machines(void **state)
 {
-	char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int node;
+	static const struct {
+		const char *what;  /* description for hwloc */
+		const char *nodes; /* as a text */
+		int n;		   /* their number */
+	} m[] = {
+		{ "NUMANode:1 core:2 pu:2", "0", 1 },
+		{ "NUMANode:2 L2Cache:2(size=3145728) core:1 pu:1", "0-1", 2 },
+		{ "NUMANode:4(indexes=0,2,3,9) core:1 pu:1", "0,2-3,9", 4 },
+		{ "Package:2 [NUMANode(memory=0)] core:2 pu:1", "0", 1 },
+		{ "node:4 core:2 pu:1", "0-3", 4 },
+		{ "Package:2 NUMANode:2 L3Cache:1 L2Cache:2(size=524288) "
+		  "core:2 pu:2",
+		  "0-3", 4 },
+		{ "Package:2 NUMANode:1(indexes=4,6) L2Cache:2(size=524288) "
+		  "core:1 pu:1",
+		  "4,6", 2 },
+	};
+	struct rnic_topo t;
+	char text[64];
 
 	(void)state;
-	assert_true(p != MAP_FAILED);
-	assert_int_equal(rnic_topo_bind(p, LEN, rnic_topo_get()->node), 0);
-	memset(p, 1, LEN);
-	node = rnic_topo_node_of(p);
-	/* kernels without NUMA do not answer */
-	if (node != -ENOSYS && node != -EPERM)
-		assert_int_equal(node, rnic_topo_get()->node);
-	munmap(p, LEN);
-}
-
-static void no_page_has_no_node(void **state)
-{
-	char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int node;
-
-	(void)state;
-	assert_true(p != MAP_FAILED);
-	node = rnic_topo_node_of(p);
-	if (node == -ENOSYS || node == -EPERM)
-		skip();
-	assert_int_equal(node, -ENOENT);
-	munmap(p, LEN);
-	assert_int_equal(rnic_topo_node_of(p), -EFAULT);
+	for (size_t i = 0; i < sizeof(m) / sizeof(*m); i++) {
+		rnic_topo_read(&t, m[i].what);
+		assert_int_equal(t.nnodes, m[i].n);
+		rnic_topo_nodes_text(&t, text, sizeof(text));
+		assert_string_equal(text, m[i].nodes);
+		if (i != 3)
+			assert_false(t.real);
+	}
+	rnic_topo_read(&t, m[1].what);
+	assert_int_equal(t.l2_bytes, 3145728);
+	assert_true(rnic_topo_has_node(&t, 1));
+	assert_false(rnic_topo_has_node(&t, 2));
+	/* cores that share a cache: its size counts, not their number */
+	for (int i = 5; i < 7; i++) {
+		rnic_topo_read(&t, m[i].what);
+		assert_int_equal(t.l2_bytes, 524288);
+		assert_int_equal(t.cores, rnic_topo_get()->cores);
+	}
+	rnic_topo_read(&t, m[1].what);
+	assert_false(rnic_topo_has_node(&t, -1));
+	assert_false(rnic_topo_has_node(&t, RNIC_TOPO_NODES));
+	rnic_topo_nodes_text(&t, text, 2);
+	assert_string_equal(text, "0");
+	/* nonsense: as if hwloc were not there */
+	rnic_topo_read(&t, "no machine");
+	assert_int_equal(t.nnodes, 1);
+	assert_true(rnic_topo_has_node(&t, 0));
 }
 
 int main(void)
@@ -133,8 +154,7 @@ int main(void)
 		cmocka_unit_test(threads_get_one_answer),
 		cmocka_unit_test(answer_makes_sense),
 		cmocka_unit_test_prestate(affinity_counts, state),
-		cmocka_unit_test(binds),
-		cmocka_unit_test(no_page_has_no_node),
+		cmocka_unit_test(other_machines),
 	};
 
 	alarm(LIMIT_S);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Builds that are broken on purpose, one guarantee each, to see that a test
+ * fails: configure --with-break=NAME. make check-broken builds and tries them
+ * all. In any other build every RNIC_BROKEN() is the constant 0, and nothing of
+ * it is left in the code.
+ *
+ * A switch breaks what its name says in the place where it is kept, and shows
+ * what its absence would allow, not more. tests/check-broken knows which test
+ * must fail.
+ */
+#ifndef RNIC_BREAKAGE_H
+#define RNIC_BREAKAGE_H
+
+/* The switches; contract lines in brackets. */
+enum rnic_break {
+	RNIC_BREAK_none,	/* a build as it should be */
+	RNIC_BREAK_fence,	/* a close waits for nobody (I1) */
+	RNIC_BREAK_owner_fence, /* lanes are looked at, then it is odd (I1) */
+	RNIC_BREAK_membarrier,	/* announced slots are not fenced (I1) */
+	RNIC_BREAK_version,	/* a change restores the old version (I5, K2) */
+	RNIC_BREAK_grace,	/* reuse under a reader (R2, I4) */
+	RNIC_BREAK_quarantine,	/* slots are reused at once (I4) */
+	RNIC_BREAK_publish,	/* the version before the fields (R2, R5) */
+	RNIC_BREAK_bounds,	/* regions are a page longer (I2) */
+	RNIC_BREAK_rights,	/* any key may do anything (R6) */
+	RNIC_BREAK_generation,	/* a provider key is its slot (I4, R7) */
+	RNIC_BREAK_binding,	/* an operation goes on in another one (I5) */
+	RNIC_BREAK_pin_count,	/* the first unpin unlocks (R4) */
+	RNIC_BREAK_event_order, /* events before the bytes (P5) */
+	RNIC_BREAK_monitor_busy,  /* hits ignore the monitor at work (R12) */
+	RNIC_BREAK_monitor_look,  /* hits do not ask the kernel (R12) */
+	RNIC_BREAK_monitor_remap, /* mremap(2) is not told of (R12) */
+	RNIC_BREAK_monitor_unmap, /* munmap(2) is not told of (R12) */
+	RNIC_BREAK_cache_settled, /* kept without a last look (R12) */
+	RNIC_BREAK_cache_close,	  /* a cached region stays open (I1) */
+	RNIC_BREAK_nt_fence,	  /* streaming stores are not fenced (I1, P5) */
+};
+
+#ifndef RNIC_BREAK
+#define RNIC_BREAK RNIC_BREAK_none
+#endif
+
+/* True if this build is to break guarantee @name; a constant. */
+#define RNIC_BROKEN(name) (RNIC_BREAK == RNIC_BREAK_##name)
+
+#endif /* RNIC_BREAKAGE_H */
