@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * Agent thread: progress of all endpoints of a domain.
+ * Agent thread: progress of all endpoints of a domain, and with it what peers
+ * ask the owner of memory to do (lib/serve.c).
  *
- * It leaves an application that polls alone: as long as the polls counted by
- * the endpoints move, it only looks again every LOOK_MS. Otherwise it makes
- * progress itself, arms, and sleeps in epoll until a peer rings.
+ * It also ends closes and posted invalidations whose grace period is over
+ * (lib/mr_async.c, lib/window_post.c), of any endpoint.
+ *
+ * It leaves an endpoint alone that the application polls: as long as the polls
+ * counted there move, it only looks again every LOOK_MS. With the others it
+ * makes progress itself, arms, and sleeps in epoll until a peer rings.
  *
  * Locks: d->lock around the list of endpoints, so an endpoint is not closed
  * under it. Ends: by the stop word and its eventfd. Nothing of another
@@ -21,46 +25,121 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/endpoint.h"
+#include "lib/mr.h"
 #include "lib/progress.h"
+#include "lib/refs.h"
+#include "lib/tx.h"
+#include "lib/window.h"
 #include "shm/log.h"
 
 enum {
-	LOOK_MS = 1,   /* while the application polls by itself */
-	IDLE_MS = 200, /* longest sleep */
+	NAP_NS = 10000,	   /* while others want the lock */
+	BUSY = 200,	   /* turns after the last one that found something */
+	LOOK_MS = 2,	   /* while the application polls by itself */
+	LOOK_LATE_MS = 10, /* likewise, if it has to share its core */
+	IDLE_MS = 200,	   /* longest sleep */
+	FENCE_MS = 1,	   /* while a grace period is waited for */
 };
 
 struct shrimp_agent {
 	pthread_t thread;	      /* the thread */
 	struct shrimp_domain *domain; /* whose */
 	rnic_a32 stop;		      /* 1: end */
+	unsigned int busy;	      /* turns before it may sleep */
 	int epfd;		      /* kick and endpoints */
 	int kick;		      /* eventfd */
 };
 
-/* Polls that the application made since the last look: a moving number. */
-static uint64_t app_polls(struct shrimp_domain *d)
+/*
+ * An application that gave its core away polls again when it gets it back: if
+ * the agent took that for the end of its polling the two would arm and disarm
+ * in turn.
+ */
+static int look_ms(void)
 {
-	struct shrimp_ep *ep;
-	uint64_t n = 0;
-
-	cds_list_for_each_entry (ep, &d->eps, in_dom)
-		/* relaxed: a hint */
-		n += rnic_load32_relaxed(&ep->app_polls);
-	return n;
+	return shrimp_oversubscribed() ? LOOK_LATE_MS : LOOK_MS;
 }
 
-/* Progress of all; true if all are armed and the agent may sleep. */
-static bool turn(struct shrimp_agent *a)
+/* True if the application polled @ep just now. */
+static bool is_polled(struct shrimp_ep *ep, uint64_t now)
+{
+	/* relaxed: a hint */
+	uint32_t polls = rnic_load32_relaxed(&ep->app_polls);
+
+	if (now < ep->agent_leave)
+		return true;
+	if (polls == ep->agent_saw)
+		return false;
+	ep->agent_saw = polls;
+	ep->agent_leave = now + look_ms();
+	shrimp_ep_leave_alone(ep);
+	return true;
+}
+
+/* Progress of what nobody polls. False: all are polled. */
+static bool progress(struct shrimp_agent *a, uint64_t now)
 {
 	struct shrimp_ep *ep;
-	bool sleep = true;
+	bool any = false;
 
+	if (a->busy)
+		a->busy--;
 	cds_list_for_each_entry (ep, &a->domain->eps, in_dom) {
-		shrimp_ep_progress_agent(ep);
-		sleep = shrimp_ep_arm(ep) && sleep;
+		if (!ep->agent || is_polled(ep, now))
+			continue;
+		any = true;
+		if (shrimp_ep_progress_agent(ep))
+			a->busy = BUSY;
+	}
+	return any;
+}
+
+/* Completes posted invalidations. True if some are left. */
+static bool end_fences(struct shrimp_domain *d)
+{
+	struct shrimp_ep *ep;
+	bool more = false;
+
+	if (!shrimp_ref_count(&d->fencing))
+		return false;
+	cds_list_for_each_entry (ep, &d->eps, in_dom) {
+		shrimp_ep_lock(ep);
+		if (shrimp_window_progress(ep))
+			more = true;
+		shrimp_ep_unlock(ep);
+	}
+	return more;
+}
+
+/*
+ * Progress; returns for how long the agent may sleep then. After something was
+ * done it looks again for a while first: whoever asked for it is likely to ask
+ * for more.
+ */
+static int turn(struct shrimp_agent *a)
+{
+	uint64_t now = shrimp_now_ms();
+	struct shrimp_ep *ep;
+	int sleep = IDLE_MS, ms;
+
+	if (end_fences(a->domain))
+		sleep = FENCE_MS;
+	if (progress(a, now) && a->busy)
+		return 0;
+	cds_list_for_each_entry (ep, &a->domain->eps, in_dom) {
+		if (!ep->agent)
+			continue;
+		ms = IDLE_MS;
+		if (now < ep->agent_leave)
+			ms = look_ms();
+		else if (!shrimp_ep_arm(ep))
+			ms = shrimp_ep_waits(ep) ? look_ms() : 0;
+		if (ms < sleep)
+			sleep = ms;
 	}
 	return sleep;
 }
@@ -75,27 +154,37 @@ static void doze(struct shrimp_agent *a, int ms)
 		rnic_log(RNIC_LOG_WARN, "agent: eventfd is broken");
 }
 
+/*
+ * A busy agent would take the lock again before a thread that waits for it has
+ * woken up. Each waiter gets it, and takes back its word.
+ */
+static void give_way(struct shrimp_domain *d)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	/* relaxed: a hint; the lock orders */
+	while (rnic_load32_relaxed(&d->lock_wanted))
+		nanosleep(&nap, NULL);
+}
+
 static void *agent_main(void *arg)
 {
 	struct shrimp_agent *a = arg;
 	struct shrimp_domain *d = a->domain;
-	uint64_t seen = 0;
 
 	/* acquire: what the stopper wrote before; nothing is published */
 	while (!rnic_load32_acquire(&a->stop)) {
-		uint64_t polls;
-		bool sleep = false;
+		bool closing = shrimp_mr_reap(d);
+		int sleep;
 
+		give_way(d);
 		pthread_mutex_lock(&d->lock);
-		polls = app_polls(d);
-		if (polls == seen)
-			sleep = turn(a);
+		sleep = turn(a);
 		pthread_mutex_unlock(&d->lock);
-		if (polls != seen)
-			doze(a, LOOK_MS);
-		else if (sleep)
-			doze(a, IDLE_MS);
-		seen = polls;
+		if (closing && sleep > FENCE_MS)
+			sleep = FENCE_MS;
+		if (sleep)
+			doze(a, sleep);
 	}
 	return NULL;
 }
@@ -141,7 +230,7 @@ int shrimp_agent_start(struct shrimp_domain *d)
 	struct shrimp_agent *a;
 	int ret = 0;
 
-	pthread_mutex_lock(&d->lock);
+	shrimp_domain_lock(d);
 	if (d->agent)
 		goto out;
 	ret = -FI_ENOMEM;
@@ -153,12 +242,37 @@ int shrimp_agent_start(struct shrimp_domain *d)
 	ret = open_fds(a);
 	if (!ret)
 		ret = spawn(a);
-	if (ret)
+	if (ret) {
 		agent_free(a);
-	else
-		d->agent = a;
+		goto out;
+	}
+	d->agent = a;
+	/* relaxed: a hint */
+	rnic_store32_relaxed(&d->agent_runs, 1);
 out:
-	pthread_mutex_unlock(&d->lock);
+	shrimp_domain_unlock(d);
+	return ret;
+}
+
+int shrimp_agent_serve(struct shrimp_domain *d)
+{
+	struct shrimp_ep *ep;
+	int ret = 0;
+
+	/* relaxed: a flag that only rises; the lock orders what matters */
+	if (rnic_load32_relaxed(&d->serves))
+		return 0;
+	ret = shrimp_agent_start(d);
+	if (ret)
+		return ret;
+	shrimp_domain_lock(d);
+	cds_list_for_each_entry (ep, &d->eps, in_dom)
+		if (!ret)
+			ret = shrimp_ep_serve(ep);
+	if (!ret)
+		rnic_store32_relaxed(&d->serves, 1);
+	shrimp_domain_unlock(d);
+	shrimp_agent_kick(d);
 	return ret;
 }
 

@@ -12,9 +12,19 @@
 
 /*
  * Starts the agent of @d if it does not run: an endpoint with FI_PROGRESS_AUTO
- * was enabled. Takes d->lock. Returns 0, -FI_ENOMEM, -FI_EAGAIN (no thread).
+ * was enabled, or a grace period is to be waited for. It makes progress of
+ * endpoints that it was told to serve only. Takes d->lock. Returns 0,
+ * -FI_ENOMEM, -FI_EAGAIN (no thread), -FI_EMFILE.
  */
 int shrimp_agent_start(struct shrimp_domain *d);
+
+/*
+ * Peers will ask for what only this process can do (shm/exec.h): starts the
+ * agent, and has it make progress of all endpoints of @d, now and later. Takes
+ * d->lock, and each endpoint's in it. Returns as shrimp_agent_start(), and
+ * -FI_EMFILE.
+ */
+int shrimp_agent_serve(struct shrimp_domain *d);
 
 /*
  * Ends the agent and waits for it. No lock held. Without agent, nothing.

@@ -171,8 +171,11 @@ RNIC_HOT void drive(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 
 RNIC_HOT ssize_t read_locked(struct shrimp_cq *cq, struct shrimp_cq_sink *sink)
 {
-	/* relaxed: what is queued a moment later is read next time */
-	if (RNIC_LIKELY(!rnic_load32_relaxed(&cq->queued))) {
+	/*
+	 * relaxed: what is queued a moment later is read next time. A read
+	 * without room is how some clients ask for progress.
+	 */
+	if (RNIC_LIKELY(!rnic_load32_relaxed(&cq->queued) || !sink->room)) {
 		drive(cq, sink->room ? sink : NULL);
 		if (sink->count)
 			return (ssize_t)sink->count;

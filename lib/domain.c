@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "lib/agent.h"
+#include "lib/atomic.h"
 #include "lib/av.h"
 #include "lib/cntr.h"
 #include "lib/cq.h"
@@ -20,6 +21,8 @@
 #include "lib/fork.h"
 #include "lib/info.h"
 #include "lib/mr.h"
+#include "lib/mr_ext.h"
+#include "lib/odp.h"
 #include "lib/poll.h"
 #include "lib/refs.h"
 #include "lib/stats.h"
@@ -89,14 +92,6 @@ static int no_srx(struct fid_domain *d, struct fi_rx_attr *attr,
 	return -FI_ENOSYS;
 }
 
-static int no_query_atomic(struct fid_domain *d, enum fi_datatype datatype,
-			   enum fi_op op, struct fi_atomic_attr *attr,
-			   uint64_t flags)
-{
-	(void)d, (void)datatype, (void)op, (void)attr, (void)flags;
-	return -FI_ENOSYS;
-}
-
 static int no_query_collective(struct fid_domain *d, enum fi_collective_op coll,
 			       struct fi_collective_attr *attr, uint64_t flags)
 {
@@ -121,7 +116,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = shrimp_poll_open,
 	.stx_ctx = no_stx,
 	.srx_ctx = no_srx,
-	.query_atomic = no_query_atomic,
+	.query_atomic = shrimp_query_atomic,
 	.query_collective = no_query_collective,
 	.endpoint2 = endpoint2,
 };
@@ -134,6 +129,7 @@ static int domain_close(struct fid *fid)
 
 	if (d->inherited)
 		return -FI_EOPBADSTATE;
+	shrimp_mr_cache_flush(d);
 	if (shrimp_ref_count(&d->refs))
 		return -FI_EBUSY;
 	shrimp_agent_stop(d);
@@ -141,11 +137,14 @@ static int domain_close(struct fid *fid)
 	cds_list_del(&d->in_process);
 	shrimp_stats_retire(d);
 	pthread_mutex_unlock(&process_lock);
+	shrimp_mr_cache_close(d);
+	shrimp_odp_domain_fini(d);
 	rnic_mpt_fini(&d->mpt);
 	rnic_mtt_pool_fini(&d->mtt);
 	rnic_device_close(&d->dev);
 	shrimp_peers_fini(&d->peers);
 	shrimp_ref_put(&d->fabric->refs);
+	pthread_mutex_destroy(&d->mr_lock);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 	return 0;
@@ -165,11 +164,28 @@ static int domain_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return shrimp_stats_ops_open(fid, name, flags, ops);
 }
 
+/* Keys of peers as raw keys, fi_mr(3). */
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	struct shrimp_domain *d = (struct shrimp_domain *)fid;
+
+	if (d->inherited)
+		return -FI_EOPBADSTATE;
+	switch (command) {
+	case FI_MAP_RAW_MR:
+		return shrimp_mr_map_raw(arg);
+	case FI_UNMAP_KEY:
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
 static struct fi_ops fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
 	.bind = domain_bind,
-	.control = shrimp_no_control,
+	.control = domain_control,
 	.ops_open = domain_ops_open,
 	.tostr = shrimp_no_tostr,
 	.ops_set = shrimp_no_ops_set,
@@ -181,7 +197,8 @@ static int open_device(struct shrimp_domain *d)
 		.pool_bytes = d->set->pool,
 		.heap_bytes = d->set->tx_buffer,
 		.membarrier = d->set->membarrier,
-		.bind = d->set->numa != SHRIMP_NUMA_OFF,
+		.numa = { .mode = d->set->numa, .home = d->set->home_node },
+		.keys = d->set->keys,
 	};
 
 	/* spans of the heap are rounded up: room beyond the limit */
@@ -196,6 +213,7 @@ static bool grace_over(void *dev, uint64_t grace)
 
 void shrimp_domain_reap(struct shrimp_domain *d)
 {
+	shrimp_odp_tidy(d);
 	rnic_mtt_reap(&d->mtt, grace_over, &d->dev);
 	rnic_arena_reap(&d->dev.user, grace_over, &d->dev);
 }
@@ -214,20 +232,14 @@ static int open_tables(struct shrimp_domain *d)
 	return 0;
 }
 
-/* mr_mode of clients before API 1.5; libfabric 2 warns of the names. */
-enum {
-	MR_BASIC = 1,
-	MR_SCALABLE = 2,
-};
-
-/* The bits that those stand for, or the modern ones as they are. */
+/* The bits that the modes before API 1.5 stand for, or the modern ones. */
 static int mr_mode_of(const struct fi_info *info)
 {
 	int mode = info->domain_attr->mr_mode;
 
-	if (mode == MR_BASIC)
+	if (mode == SHRIMP_MR_BASIC)
 		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	return mode == MR_SCALABLE ? 0 : mode;
+	return mode == SHRIMP_MR_SCALABLE ? 0 : mode;
 }
 
 static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
@@ -245,6 +257,10 @@ static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
 	d->progress = info->domain_attr->data_progress;
 	d->mr_mode = mr_mode_of(info);
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->mr_lock, NULL);
+	CDS_INIT_LIST_HEAD(&d->counted);
+	CDS_INIT_LIST_HEAD(&d->closing);
+	shrimp_odp_domain_init(d);
 	CDS_INIT_LIST_HEAD(&d->eps);
 }
 
@@ -272,6 +288,8 @@ int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (ret)
 		goto err_peers;
 	ret = open_tables(d);
+	if (!ret)
+		ret = shrimp_mr_cache_open(d);
 	if (ret)
 		goto err_device;
 	shrimp_ref_get(&f->refs);
@@ -286,6 +304,8 @@ err_device:
 err_peers:
 	shrimp_peers_fini(&d->peers);
 err_free:
+	shrimp_odp_domain_fini(d);
+	pthread_mutex_destroy(&d->mr_lock);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 	return ret;

@@ -11,6 +11,7 @@
 #include <urcu/list.h>
 
 #include "include/rdma/fi_ext_shrimp.h"
+#include "lib/mr_cache.h"
 #include "lib/peer.h"
 #include "lib/settings.h"
 #include "shm/atomic.h"
@@ -20,6 +21,10 @@
 
 struct shrimp_fabric;
 struct shrimp_agent;
+
+enum {
+	SHRIMP_ODP_BUCKETS = 64, /* of the list of regions on demand */
+};
 
 struct shrimp_domain {
 	struct fid_domain fid;		   /* first: what clients hold */
@@ -37,10 +42,46 @@ struct shrimp_domain {
 	struct rnic_mpt_owner mpt;	   /* keys; has a lock of its own */
 	struct rnic_mtt_pool mtt;	   /* translations; likewise */
 	int mr_mode;			   /* FI_MR_ bits in force */
-	pthread_mutex_t lock;		   /* eps, agent; outermost */
-	struct cds_list_head eps;	   /* endpoints, by shrimp_ep.in_dom */
-	struct cds_list_head in_process;   /* in the list of all domains */
+	pthread_mutex_t mr_lock;	   /* see mr.h; inside an ep's lock */
+	struct cds_list_head counted;	   /* regions with counters; mr_lock */
+	struct cds_list_head closing;	   /* asynchronous ones; mr_lock */
+	struct shrimp_mr_cache cache;	   /* of registrations */
+	rnic_a32 nclosing;		   /* how many */
+	rnic_a32 fencing;		   /* posted invalidations under way */
+	rnic_a32 agent_runs;		   /* 1: there is an agent; a hint */
+	rnic_a32 serves;		   /* 1: agent for all; under lock */
+	pthread_mutex_t odp_lock;	   /* odps, monitored; inner */
+	pthread_cond_t odp_idle;	   /* a region's users have left it */
+	struct cds_list_head odps[SHRIMP_ODP_BUCKETS]; /* on demand */
+	rnic_a32 nodps;			 /* entries of odps; under odp_lock */
+	int monitored;			 /* 1: we use the monitor; -1: not */
+	pthread_mutex_t lock;		 /* eps, agent; outermost */
+	rnic_a32 lock_wanted;		 /* threads that wait for it */
+	struct cds_list_head eps;	 /* endpoints, by shrimp_ep.in_dom */
+	struct cds_list_head in_process; /* in the list of all domains */
 };
+
+/* Takes d->lock; the agent gives way. Partner: shrimp_domain_unlock(). */
+static inline void shrimp_domain_lock(struct shrimp_domain *d)
+{
+	/* for the agent, who only wants to see that it is not 0 */
+	rnic_add32_acqrel(&d->lock_wanted, 1);
+	pthread_mutex_lock(&d->lock);
+	rnic_sub32_acqrel(&d->lock_wanted, 1);
+}
+
+/* Gives d->lock back. */
+static inline void shrimp_domain_unlock(struct shrimp_domain *d)
+{
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* shrimp_mr_cache_reap_slow() if there may be something to do. Likewise. */
+static inline void shrimp_mr_cache_reap(struct shrimp_domain *d)
+{
+	if (shrimp_mr_cache_littered(&d->cache))
+		shrimp_mr_cache_reap_slow(d);
+}
 
 /*
  * fi_domain(3): opens a device. Any thread; may sleep. Returns 0, -FI_EINVAL

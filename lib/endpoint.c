@@ -6,7 +6,8 @@
  * Exclusion: bind and enable are the client's to serialise (fi_endpoint(3));
  * what polling threads read is written under ep->lock. Close takes the
  * endpoint out of every list that others poll it by (agent, CQs, counters,
- * AV), each under that list's lock, before it frees anything.
+ * AV), each under that list's lock, before it frees anything. What a sleeper
+ * waits on, and the agent's part in it, changes under domain.lock.
  */
 #include "lib/endpoint.h"
 
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "lib/agent.h"
+#include "lib/atomic.h"
 #include "lib/av.h"
 #include "lib/cntr.h"
 #include "lib/cq.h"
@@ -37,6 +39,7 @@
 #include "lib/service.h"
 #include "lib/stats.h"
 #include "lib/tx.h"
+#include "lib/window.h"
 #include "shm/reader.h"
 #include "shm/log.h"
 #include "shm/proc.h"
@@ -72,6 +75,21 @@ static int open_wait(struct shrimp_ep *ep)
 		ret = add_fd(ep, rnic_proc_epoll_fd());
 	if (!ret)
 		ret = add_fd(ep, ep->domain->dev.sock);
+	if (ret) {
+		close(ep->epfd);
+		ep->epfd = -1;
+	}
+	return ret;
+}
+
+/* open_wait() while others may do the same. */
+static int wait_ready(struct shrimp_ep *ep)
+{
+	int ret;
+
+	shrimp_domain_lock(ep->domain);
+	ret = open_wait(ep);
+	shrimp_domain_unlock(ep->domain);
 	return ret;
 }
 
@@ -103,7 +121,7 @@ static int bind_cq(struct shrimp_ep *ep, struct shrimp_cq *cq, uint64_t flags)
 	    !(tx || rx) || (tx && ep->tx_cq) || (rx && ep->rx_cq) ||
 	    cq->domain != ep->domain)
 		return -FI_EINVAL;
-	ret = open_wait(ep);
+	ret = wait_ready(ep);
 	if (!ret)
 		ret = shrimp_cq_attach_ep(cq, ep);
 	if (ret)
@@ -159,7 +177,7 @@ static int bind_cntr(struct shrimp_ep *ep, struct shrimp_cntr *c,
 	    (flags & FI_REMOTE_READ && ep->remote_cntr[0]) ||
 	    (flags & FI_REMOTE_WRITE && ep->remote_cntr[1]))
 		return -FI_EINVAL;
-	ret = open_wait(ep);
+	ret = wait_ready(ep);
 	if (!ret)
 		ret = shrimp_cntr_attach_ep(c, ep);
 	if (ret)
@@ -210,22 +228,43 @@ static int check_bound(const struct shrimp_ep *ep)
 	return 0;
 }
 
-static int start_agent(struct shrimp_ep *ep)
+int shrimp_ep_serve(struct shrimp_ep *ep)
 {
 	int ret;
 
-	if (ep->domain->progress != FI_PROGRESS_AUTO)
+	if (ep->agent)
 		return 0;
-	ret = shrimp_agent_start(ep->domain);
-	if (!ret)
-		ret = open_wait(ep);
+	ret = open_wait(ep);
 	if (!ret)
 		ret = shrimp_agent_watch(ep->domain, ep->epfd);
+	if (ret)
+		return ret;
+	shrimp_ep_lock(ep);
+	ep->agent = true;
+	shrimp_ep_unlock(ep);
+	return 0;
+}
+
+static int start_agent(struct shrimp_ep *ep)
+{
+	struct shrimp_domain *d = ep->domain;
+	int ret = 0;
+
+	if (d->progress == FI_PROGRESS_AUTO)
+		ret = shrimp_agent_start(d);
+	if (ret)
+		return ret;
+	shrimp_domain_lock(d);
+	/* relaxed: d->lock is held */
+	if (d->progress == FI_PROGRESS_AUTO || rnic_load32_relaxed(&d->serves))
+		ret = shrimp_ep_serve(ep);
+	shrimp_domain_unlock(d);
 	return ret;
 }
 
 static int ep_enable(struct shrimp_ep *ep)
 {
+	bool kick;
 	int ret;
 
 	if (ep->enabled)
@@ -241,10 +280,10 @@ static int ep_enable(struct shrimp_ep *ep)
 		return ret;
 	shrimp_ep_lock(ep);
 	ep->deaths = rnic_proc_generation();
-	ep->agent = ep->domain->progress == FI_PROGRESS_AUTO;
 	ep->ready = ep->enabled = true;
+	kick = ep->agent;
 	shrimp_ep_unlock(ep);
-	if (ep->agent)
+	if (kick)
 		shrimp_agent_kick(ep->domain);
 	return 0;
 }
@@ -318,10 +357,10 @@ static void unlist(struct shrimp_ep *ep)
 {
 	struct shrimp_domain *d = ep->domain;
 
-	pthread_mutex_lock(&d->lock);
+	shrimp_domain_lock(d);
 	cds_list_del(&ep->in_dom);
 	shrimp_stats_close_ep(d, ep->stats);
-	pthread_mutex_unlock(&d->lock);
+	shrimp_domain_unlock(d);
 	if (ep->tx_cq)
 		shrimp_cq_detach_ep(ep->tx_cq, ep);
 	if (ep->rx_cq)
@@ -364,6 +403,7 @@ static int ep_close(struct fid *fid)
 	ep->tx_cntr = ep->rx_cntr = NULL;
 	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
 	memset(ep->remote_cntr, 0, sizeof(ep->remote_cntr));
+	shrimp_window_abandon(ep);
 	shrimp_rx_drop(ep);
 	shrimp_rx_fini(ep);
 	shrimp_tx_fini(ep);
@@ -601,6 +641,7 @@ static void init_lists(struct shrimp_ep *ep)
 	CDS_INIT_LIST_HEAD(&ep->active);
 	CDS_INIT_LIST_HEAD(&ep->claimed);
 	CDS_INIT_LIST_HEAD(&ep->pulls);
+	CDS_INIT_LIST_HEAD(&ep->fencing);
 }
 
 static void leave_dead_lanes(struct shrimp_domain *d, void *arg)
@@ -608,14 +649,14 @@ static void leave_dead_lanes(struct shrimp_domain *d, void *arg)
 	struct shrimp_ep *ep;
 
 	(void)arg;
-	pthread_mutex_lock(&d->lock);
+	shrimp_domain_lock(d);
 	cds_list_for_each_entry (ep, &d->eps, in_dom) {
 		shrimp_ep_lock(ep);
 		if (ep->ready)
 			shrimp_tx_reap(ep);
 		shrimp_ep_unlock(ep);
 	}
-	pthread_mutex_unlock(&d->lock);
+	shrimp_domain_unlock(d);
 }
 
 /*
@@ -669,9 +710,9 @@ int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 	rnic_place_addr(&ep->place, &ep->addr);
 	ep->stats = ep->place.stats;
 	shrimp_ref_get(&d->refs);
-	pthread_mutex_lock(&d->lock);
+	shrimp_domain_lock(d);
 	cds_list_add_tail(&ep->in_dom, &d->eps);
-	pthread_mutex_unlock(&d->lock);
+	shrimp_domain_unlock(d);
 	*out = &ep->fid;
 	return 0;
 }

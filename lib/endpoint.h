@@ -32,10 +32,11 @@ struct shrimp_rx_lane;
 struct shrimp_tx_peer;
 
 enum {
-	SHRIMP_IOV_MAX = 16,	   /* iov entries of a message */
-	SHRIMP_CNTRS_MAX = 6,	   /* one per kind of event */
-	SHRIMP_BURST = 2,	   /* sends without a poll: more will follow */
-	SHRIMP_QUEUE_MAX = 100000, /* queued sends before -FI_EAGAIN */
+	SHRIMP_IOV_MAX = 16,	    /* iov entries of a message */
+	SHRIMP_CNTRS_MAX = 6,	    /* one per kind of event */
+	SHRIMP_BURST = 2,	    /* sends without a poll: more will follow */
+	SHRIMP_QUEUE_MAX = 100000,  /* queued sends before -FI_EAGAIN */
+	SHRIMP_RMA_QUEUE_MAX = 256, /* one-sided ones, to a peer (T6) */
 };
 
 struct shrimp_ep {
@@ -52,12 +53,14 @@ struct shrimp_ep {
 	struct shrimp_tx_peer **tx;	 /* by fi_addr, NULL: not contacted */
 	size_t ntx;			 /* entries of tx */
 	struct cds_list_head active;	 /* peers with sends under way */
+	bool unsettled;			 /* one more look at them is due */
 	struct rnic_stats *stats;	 /* counters, in the tables */
 	uint64_t tx_flags;		 /* default op flags */
 	struct shrimp_cq *tx_cq;	 /* or NULL */
 	struct shrimp_cntr *tx_cntr;	 /* FI_SEND, or NULL */
 	struct shrimp_cntr *rma_cntr[2]; /* FI_READ, FI_WRITE, or NULL */
 	struct rnic_ctx *ctx;		 /* execution context, once needed */
+	struct shrimp_tx_peer *self;	 /* itself, once needed */
 	struct rnic_pool pool;		 /* chunks; ready when place.pool is */
 	bool no_pool;			 /* there is no memory for it */
 	struct rnic_heap heap;		 /* ready when place.heap is */
@@ -102,8 +105,13 @@ struct shrimp_ep {
 	uint64_t slow_ms;   /* time of the last slow look */
 	uint64_t scan_ms;   /* time of the last directory scan */
 	uint32_t deaths;    /* proc generation seen */
-	rnic_a32 app_polls; /* polls by the application, AUTO only */
-	bool agent;	    /* data progress is AUTO */
+	rnic_a32 app_polls; /* polls by the application, if @agent */
+	bool agent;	    /* the agent makes progress, too */
+	bool later;	    /* a lane has what cannot be taken now */
+
+	/* the agent's: under domain.lock */
+	uint32_t agent_saw;   /* app_polls when it looked last */
+	uint64_t agent_leave; /* time until which it leaves it alone */
 
 	/* object: written at open, bind, enable, close */
 	struct rnic_place place;	 /* the place in the device */
@@ -121,11 +129,19 @@ struct shrimp_ep {
 	int epfd;		     /* wake pipe, deaths, sockets; or -1 */
 	bool enabled;		     /* fi_enable was called */
 	uint64_t caps;		     /* of the info */
+	/* windows whose posted invalidation is under way, window_post.c */
+	struct cds_list_head fencing;
 };
 
 /* fi_endpoint(3). Returns 0, -FI_EINVAL, -FI_ENOMEM, or rnic_place_open()'s. */
 int shrimp_ep_open(struct fid_domain *domain, struct fi_info *info,
 		   struct fid_ep **ep, void *context);
+
+/*
+ * The agent makes progress of @ep from now on. domain.lock is held; takes the
+ * endpoint's. Returns 0, -FI_EMFILE, -FI_ENOMEM.
+ */
+int shrimp_ep_serve(struct shrimp_ep *ep);
 
 /* The endpoint a fid_ep of ours stands for. */
 static inline struct shrimp_ep *shrimp_ep_of(struct fid_ep *ep)

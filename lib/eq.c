@@ -10,13 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/domain.h"
 #include "lib/fabric.h"
 #include "lib/fid.h"
+#include "lib/mr.h"
 #include "lib/refs.h"
 #include "lib/tx.h"
 
+enum { HELP_MS = 10 }; /* longest sleep while closes are pending */
+
 /* An event or, if err is not 0, an error. */
-struct event {
+struct shrimp_eq_event {
 	struct cds_list_head link;  /* in eq->events */
 	uint32_t event;		    /* FI_AV_COMPLETE and so on */
 	struct fi_eq_err_entry err; /* err.err 0: no error */
@@ -24,52 +28,88 @@ struct event {
 	uint8_t buf[];		    /* the entry */
 };
 
-static int post(struct shrimp_eq *eq, const struct event *proto,
+static void append(struct shrimp_eq *eq, struct shrimp_eq_event *e)
+{
+	pthread_mutex_lock(&eq->lock);
+	cds_list_add_tail(&e->link, &eq->events);
+	pthread_mutex_unlock(&eq->lock);
+	shrimp_wait_signal(&eq->wait);
+}
+
+static int post(struct shrimp_eq *eq, const struct shrimp_eq_event *proto,
 		const void *buf)
 {
-	struct event *e = malloc(sizeof(*e) + proto->len);
+	struct shrimp_eq_event *e = malloc(sizeof(*e) + proto->len);
 
 	if (!e)
 		return -FI_ENOMEM;
 	*e = *proto;
 	if (proto->len)
 		memcpy(e->buf, buf, proto->len);
-	pthread_mutex_lock(&eq->lock);
-	cds_list_add_tail(&e->link, &eq->events);
-	pthread_mutex_unlock(&eq->lock);
-	shrimp_wait_signal(&eq->wait);
+	append(eq, e);
 	return 0;
 }
 
 int shrimp_eq_post(struct shrimp_eq *eq, uint32_t event, const void *buf,
 		   size_t len)
 {
-	struct event e = { .event = event, .len = len };
+	struct shrimp_eq_event e = { .event = event, .len = len };
 
 	return post(eq, &e, buf);
 }
 
 int shrimp_eq_post_err(struct shrimp_eq *eq, const struct fi_eq_err_entry *err)
 {
-	struct event e = { .err = *err };
+	struct shrimp_eq_event e = { .err = *err };
 
 	e.err.err_data = NULL;
 	e.err.err_data_size = 0;
 	return post(eq, &e, NULL);
 }
 
+struct shrimp_eq_event *shrimp_eq_reserve(size_t len)
+{
+	struct shrimp_eq_event *e = calloc(1, sizeof(*e) + len);
+
+	if (e)
+		e->len = len;
+	return e;
+}
+
+void shrimp_eq_unreserve(struct shrimp_eq_event *e)
+{
+	free(e);
+}
+
+void shrimp_eq_post_reserved(struct shrimp_eq *eq, struct shrimp_eq_event *e,
+			     uint32_t event, const void *buf,
+			     const struct fi_eq_err_entry *err)
+{
+	if (err)
+		e->err = *err;
+	else
+		memcpy(e->buf, buf, e->len);
+	e->event = event;
+	/* eq_close() waits for this after the reference is gone */
+	shrimp_ref_get(&eq->posting);
+	shrimp_ref_put(&eq->pending);
+	shrimp_ref_put(&eq->refs);
+	append(eq, e);
+	shrimp_ref_put(&eq->posting);
+}
+
 /* The oldest event, the lock held; NULL if there is none. */
-static struct event *first(struct shrimp_eq *eq)
+static struct shrimp_eq_event *first(struct shrimp_eq *eq)
 {
 	if (cds_list_empty(&eq->events))
 		return NULL;
-	return cds_list_first_entry(&eq->events, struct event, link);
+	return cds_list_first_entry(&eq->events, struct shrimp_eq_event, link);
 }
 
 static ssize_t take(struct shrimp_eq *eq, uint32_t *event, void *buf,
 		    size_t len, uint64_t flags)
 {
-	struct event *e = first(eq);
+	struct shrimp_eq_event *e = first(eq);
 	ssize_t ret;
 
 	if (!e)
@@ -90,6 +130,19 @@ static ssize_t take(struct shrimp_eq *eq, uint32_t *event, void *buf,
 	return ret;
 }
 
+static void reap(struct shrimp_domain *d, void *arg)
+{
+	(void)arg;
+	shrimp_mr_reap(d);
+}
+
+/* Closes that @eq will be told of: there may be no agent to end them. */
+static void help(struct shrimp_eq *eq)
+{
+	if (shrimp_ref_count(&eq->pending))
+		shrimp_domain_each(reap, NULL);
+}
+
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf,
 		       size_t len, uint64_t flags)
 {
@@ -98,6 +151,7 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf,
 
 	if (eq->fabric->inherited)
 		return -FI_EOPBADSTATE;
+	help(eq);
 	pthread_mutex_lock(&eq->lock);
 	ret = take(eq, event, buf, len, flags);
 	pthread_mutex_unlock(&eq->lock);
@@ -109,7 +163,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf,
 {
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
 	ssize_t ret = -FI_EAGAIN;
-	struct event *e;
+	struct shrimp_eq_event *e;
 
 	if (eq->fabric->inherited)
 		return -FI_EOPBADSTATE;
@@ -180,6 +234,9 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf,
 
 		if (ret != -FI_EAGAIN || !left)
 			return ret;
+		if (shrimp_ref_count(&eq->pending) &&
+		    (left < 0 || left > HELP_MS))
+			left = HELP_MS;
 		nap(eq, left);
 	}
 }
@@ -200,12 +257,15 @@ static const char *eq_strerror(struct fid_eq *fid, int prov_errno,
 static int eq_close(struct fid *fid)
 {
 	struct shrimp_eq *eq = (struct shrimp_eq *)fid;
-	struct event *e;
+	struct shrimp_eq_event *e;
 
 	if (eq->fabric->inherited)
 		return -FI_EOPBADSTATE;
 	if (shrimp_ref_count(&eq->refs))
 		return -FI_EBUSY;
+	/* threads of ours that are about to leave post_reserved() */
+	while (shrimp_ref_count(&eq->posting))
+		sched_yield();
 	while ((e = first(eq))) {
 		cds_list_del(&e->link);
 		free(e);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <unistd.h>
+#include <urcu/urcu-bp.h>
 
 #include "lib/agent.h"
 #include "lib/cntr.h"
@@ -15,7 +16,10 @@
 #include "lib/domain.h"
 #include "lib/endpoint.h"
 #include "lib/fabric.h"
+#include "lib/mr_monitor.h"
 #include "shm/arena.h"
+#include "shm/exec.h"
+#include "shm/monitor.h"
 #include "shm/pin.h"
 #include "shm/proc.h"
 #include "shm/window.h"
@@ -85,10 +89,13 @@ static void prepare(void)
 	/* until parent() or child(): no domain comes or goes */
 	shrimp_domain_fork_lock();
 	shrimp_domain_each_locked(prepare_one, NULL);
+	/* last: who waits for readers may hold the lock of domains */
+	urcu_bp_before_fork();
 }
 
 static void parent(void)
 {
+	urcu_bp_after_fork_parent();
 	shrimp_domain_each_locked(parent_one, NULL);
 	shrimp_domain_fork_unlock();
 }
@@ -98,11 +105,16 @@ static void child(void)
 {
 	struct shrimp_domain *d;
 
+	/* readers of the parent's other threads are forgotten */
+	urcu_bp_after_fork_child();
 	while ((d = shrimp_domain_pop_forked()))
 		drop(d);
 	rnic_proc_forked();
 	rnic_window_forked();
+	rnic_exec_forked();
 	rnic_pin_forked();
+	rnic_monitor_forked();
+	shrimp_mr_notify_forked();
 }
 
 static void watch(void)

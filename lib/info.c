@@ -19,15 +19,21 @@
 #include "lib/service.h"
 #include "lib/settings.h"
 
+#define MSG_DIRS (FI_SEND | FI_RECV)
+#define RMA_DIRS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define DIR_CAPS (MSG_DIRS | RMA_DIRS)
 #define PRIMARY_CAPS                                                           \
-	(FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV |           \
-	 FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define SECONDARY_CAPS (FI_MULTI_RECV | FI_SOURCE | FI_FENCE)
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | DIR_CAPS |                  \
+	 FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define SECONDARY_CAPS (FI_MULTI_RECV | FI_SOURCE | FI_FENCE | FI_RMA_EVENT)
 #define ALL_CAPS       (PRIMARY_CAPS | SECONDARY_CAPS)
-#define TX_CAPS	       (FI_MSG | FI_TAGGED | FI_SEND | FI_FENCE)
+#define TX_CAPS                                                                \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ |         \
+	 FI_WRITE | FI_FENCE)
 #define RX_CAPS                                                                \
-	(FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV |     \
-	 FI_SOURCE)
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |  \
+	 FI_REMOTE_WRITE | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE |      \
+	 FI_RMA_EVENT)
 #define COMM_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 #define TX_OP_FLAGS                                                            \
@@ -104,14 +110,18 @@ static bool hints_ok(const struct fi_info *h)
 
 /* ---- the answer ---- */
 
-/* fi_getinfo(3): a message capability without direction means both. */
+/* fi_getinfo(3): a capability without direction means all of them. */
 static uint64_t caps_for(const struct fi_info *h)
 {
-	uint64_t caps = h && h->caps ? h->caps : ALL_CAPS;
+	uint64_t caps = (h && h->caps ? h->caps : ALL_CAPS) | SECONDARY_CAPS;
 
-	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
-		caps |= FI_SEND | FI_RECV;
-	return caps | SECONDARY_CAPS;
+	if (caps & (FI_MSG | FI_TAGGED) && !(caps & MSG_DIRS))
+		caps |= MSG_DIRS;
+	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & RMA_DIRS))
+		caps |= RMA_DIRS;
+	if (!(caps & (FI_RMA | FI_ATOMIC)))
+		caps &= ~(uint64_t)FI_RMA_EVENT;
+	return caps;
 }
 
 static size_t size_for(size_t hint, size_t nominal)
@@ -130,7 +140,7 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *h,
 	a->inject_size = SHRIMP_INJECT_SIZE;
 	a->size = size_for(h ? h->size : 0, SHRIMP_TX_SIZE);
 	a->iov_limit = SHRIMP_IOV_MAX;
-	a->rma_iov_limit = 0;
+	a->rma_iov_limit = SHRIMP_IOV_MAX;
 }
 
 static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *h,
@@ -167,7 +177,41 @@ static enum fi_progress progress_for(enum fi_progress hint)
 	return hint == FI_PROGRESS_UNSPEC ? FI_PROGRESS_MANUAL : hint;
 }
 
-static void fill_domain(struct fi_domain_attr *a,
+static bool is_old_mr_mode(int mode)
+{
+	return mode == SHRIMP_MR_BASIC || mode == SHRIMP_MR_SCALABLE;
+}
+
+/*
+ * fi_mr(3): of the bits that are offered those come back that are needed: what
+ * FI_SHRIMP_MR_MODE asks for. The modes before API 1.5 are kept; offered with
+ * other bits, which they must not be, they mean nothing. Such a client that
+ * leaves the choice to us gets one of the two.
+ */
+static int mr_mode_for(uint32_t version, int hint)
+{
+	int strict = shrimp_settings_mr_mode();
+	bool nic = strict & FI_MR_VIRT_ADDR && strict & FI_MR_PROV_KEY;
+
+	if (is_old_mr_mode(hint))
+		return hint;
+	if (!hint && FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return nic ? SHRIMP_MR_BASIC : SHRIMP_MR_SCALABLE;
+	return hint & (FI_MR_ALLOCATED | strict);
+}
+
+/* The mode bits: one of before API 1.5, where FI_MR_LOCAL cannot be said. */
+static uint64_t mode_for(const struct fi_info *h, int mr_mode)
+{
+	uint64_t offered = h ? h->mode : 0;
+
+	return is_old_mr_mode(mr_mode) &&
+			       shrimp_settings_mr_mode() & FI_MR_LOCAL
+		       ? offered & SHRIMP_LOCAL_MR
+		       : 0;
+}
+
+static void fill_domain(struct fi_domain_attr *a, uint32_t version,
 			const struct fi_domain_attr *h)
 {
 	static const struct fi_domain_attr none;
@@ -180,7 +224,7 @@ static void fill_domain(struct fi_domain_attr *a,
 	a->data_progress = progress_for(h->data_progress);
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = h->av_type;
-	a->mr_mode = h->mr_mode & (FI_MR_ALLOCATED | shrimp_settings_mr_mode());
+	a->mr_mode = mr_mode_for(version, h->mr_mode);
 	a->mr_key_size = 8;
 	a->cq_data_size = 8;
 	a->cq_cnt = SHRIMP_OBJECTS;
@@ -238,15 +282,16 @@ static int fill_service(struct fi_info *info, const char *node,
 	return 0;
 }
 
-static void fill(struct fi_info *info, const struct fi_info *h)
+static void fill(struct fi_info *info, uint32_t version,
+		 const struct fi_info *h)
 {
 	info->caps = caps_for(h);
-	info->mode = 0;
 	info->addr_format = SHRIMP_ADDR_FORMAT;
 	fill_tx(info->tx_attr, h ? h->tx_attr : NULL, info->caps);
 	fill_rx(info->rx_attr, h ? h->rx_attr : NULL, info->caps);
 	fill_ep(info->ep_attr);
-	fill_domain(info->domain_attr, h ? h->domain_attr : NULL);
+	fill_domain(info->domain_attr, version, h ? h->domain_attr : NULL);
+	info->mode = mode_for(h, info->domain_attr->mr_mode);
 }
 
 int shrimp_getinfo(uint32_t version, const char *node, const char *service,
@@ -256,13 +301,12 @@ int shrimp_getinfo(uint32_t version, const char *node, const char *service,
 	struct fi_info *info;
 	int ret;
 
-	(void)version;
 	if (!hints_ok(hints))
 		return -FI_ENODATA;
 	info = fi_allocinfo();
 	if (!info)
 		return -FI_ENOMEM;
-	fill(info, hints);
+	fill(info, version, hints);
 	ret = fill_names(info);
 	if (!ret)
 		ret = fill_service(info, node, service, flags);

@@ -24,6 +24,18 @@ enum {
 	SHRIMP_OBJECTS = 65536,	   /* CQs, counters of a domain */
 };
 
+/*
+ * mr_mode of clients before API 1.5, set alone; libfabric 2 warns of the
+ * names.
+ */
+enum {
+	SHRIMP_MR_BASIC = 1 << 0,    /* virtual addresses, our keys */
+	SHRIMP_MR_SCALABLE = 1 << 1, /* offsets, keys of the client */
+};
+
+/* Their mode bit for what FI_MR_LOCAL says today; likewise. */
+#define SHRIMP_LOCAL_MR (UINT64_C(1) << 55)
+
 /* What libfabric knows us by. */
 extern struct fi_provider shrimp_prov;
 

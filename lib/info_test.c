@@ -58,12 +58,13 @@ static void no_match(const struct fi_info *h)
 
 static void check_profile(const struct fi_info *i)
 {
-	uint64_t all = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV |
-		       FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE |
-		       FI_LOCAL_COMM | FI_REMOTE_COMM;
+	uint64_t all = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_RMA |
+		       FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
+		       FI_REMOTE_WRITE | FI_RMA_EVENT | FI_DIRECTED_RECV |
+		       FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM |
+		       FI_REMOTE_COMM;
 
 	assert_int_equal(i->caps & all, all);
-	assert_int_equal(i->caps & (FI_RMA | FI_ATOMIC), 0);
 	assert_int_equal(i->mode | i->tx_attr->mode | i->rx_attr->mode, 0);
 	assert_int_equal(i->ep_attr->type, FI_EP_RDM);
 	assert_true(i->ep_attr->max_msg_size >= SHRIMP_MAX_MSG_SIZE);
@@ -172,10 +173,8 @@ static void info_caps(void **state)
 
 static void info_caps_that_nobody_has(void **state)
 {
-	static const uint64_t none[] = { FI_RMA,	  FI_ATOMIC,
-					 FI_HMEM,	  FI_MULTICAST,
-					 FI_READ,	  FI_TRIGGER,
-					 FI_RMA_EVENT,	  FI_COLLECTIVE,
+	static const uint64_t none[] = { FI_HMEM,	  FI_MULTICAST,
+					 FI_TRIGGER,	  FI_COLLECTIVE,
 					 FI_NAMED_RX_CTX, FI_SHARED_AV };
 	struct fi_info *h = hints_new();
 

@@ -10,11 +10,13 @@ lib_libshrimp_core_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 lib_libshrimp_core_la_SOURCES = \
 	lib/agent.c \
 	lib/agent.h \
-	lib/atomic_stub.c \
+	lib/atomic.c \
+	lib/atomic.h \
 	lib/av.c \
 	lib/av.h \
 	lib/cntr.c \
 	lib/cntr.h \
+	lib/coll.c \
 	lib/cq.c \
 	lib/cq.h \
 	lib/domain.c \
@@ -35,8 +37,24 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/mem.h \
 	lib/mr.c \
 	lib/mr.h \
+	lib/mr_async.c \
+	lib/mr_batch.c \
+	lib/mr_cache.c \
+	lib/mr_cache.h \
+	lib/mr_cache_stats.c \
+	lib/mr_change.c \
+	lib/mr_ext.c \
+	lib/mr_ext.h \
+	lib/mr_index.c \
+	lib/mr_index.h \
+	lib/mr_keep.c \
+	lib/mr_monitor.c \
+	lib/mr_monitor.h \
+	lib/mr_query.c \
 	lib/msg.c \
 	lib/msg.h \
+	lib/odp.c \
+	lib/odp.h \
 	lib/peer.c \
 	lib/peer.h \
 	lib/poll.c \
@@ -49,10 +67,13 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/refs.h \
 	lib/rma.c \
 	lib/rma.h \
+	lib/rma_ask.c \
+	lib/rma_run.c \
 	lib/rx.c \
 	lib/rx.h \
 	lib/rx_lane.c \
 	lib/rx_post.c \
+	lib/serve.c \
 	lib/service.c \
 	lib/service.h \
 	lib/settings.c \
@@ -62,13 +83,16 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/stats.c \
 	lib/stats.h \
 	lib/tagged.c \
-	lib/tsan.h \
 	lib/tx.c \
 	lib/tx.h \
 	lib/tx_peer.c \
 	lib/tx_progress.c \
 	lib/wait.c \
-	lib/wait.h
+	lib/wait.h \
+	lib/window.c \
+	lib/window.h \
+	lib/window_post.c \
+	lib/window_watch.c
 
 # nodelete: threads and exit handlers of the provider outlive a dlclose().
 # defs: a plugin with a missing symbol is skipped by libfabric in silence, so
@@ -94,6 +118,19 @@ UNIT_TESTS += \
 	lib/cntr_test \
 	lib/cq_test \
 	lib/info_test \
+	lib/mr_cache_race_test \
+	lib/mr_cache_test \
+	lib/mr_index_test \
+	lib/mr_monitor_test \
 	lib/settings_test \
 	lib/slab_test \
 	lib/wait_test
+
+lib_mr_cache_race_test_SOURCES = \
+	lib/mr_cache_kit.c \
+	lib/mr_cache_kit.h \
+	lib/mr_cache_race_test.c
+lib_mr_cache_test_SOURCES = \
+	lib/mr_cache_kit.c \
+	lib/mr_cache_kit.h \
+	lib/mr_cache_test.c

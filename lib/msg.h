@@ -18,8 +18,7 @@
 
 extern struct fi_ops_msg shrimp_msg_ops;	       /* fi_msg(3) */
 extern struct fi_ops_tagged shrimp_tagged_ops;	       /* fi_tagged(3) */
-extern struct fi_ops_atomic shrimp_atomic_ops;	       /* fi_atomic(3): same */
-extern struct fi_ops_collective shrimp_collective_ops; /* same */
+extern struct fi_ops_collective shrimp_collective_ops; /* all -FI_ENOSYS */
 
 /* Flags of the calls that take none: the endpoint's defaults. */
 static inline uint64_t shrimp_default_tx_flags(const struct shrimp_ep *ep)

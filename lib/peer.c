@@ -12,8 +12,8 @@
 #include <string.h>
 #include <urcu/rculfhash.h>
 
-#include "lib/tsan.h"
 #include "shm/log.h"
+#include "shm/tsan.h"
 
 /* A peer in the hash table. */
 struct entry {
@@ -38,7 +38,7 @@ static int same(struct cds_lfht_node *node, const void *key)
 {
 	struct entry *e = caa_container_of(node, struct entry, node);
 
-	shrimp_tsan_found(e);
+	rnic_tsan_acquire(e);
 	return !memcmp(&e->peer.addr, key, sizeof(e->peer.addr));
 }
 
@@ -128,7 +128,7 @@ static struct shrimp_peer *add(struct shrimp_peers *p,
 	e->peer.id = p->count++;
 	/* P3: publishes the peer; pairs with shrimp_peer_by_id() */
 	rnic_ptr_store_release(at, &e->peer);
-	shrimp_tsan_publish(e);
+	rnic_tsan_release(e);
 	urcu_bp_read_lock();
 	cds_lfht_add(p->table, h, &e->node);
 	urcu_bp_read_unlock();

@@ -13,6 +13,7 @@
 #include "lib/agent.h"
 #include "lib/cntr.h"
 #include "lib/domain.h"
+#include "lib/mr.h"
 #include "lib/rx.h"
 #include "lib/service.h"
 #include "lib/settings.h"
@@ -82,6 +83,7 @@ static void slow_look(struct shrimp_ep *ep)
 	if (now - ep->slow_ms < SLOW_MS)
 		return;
 	ep->slow_ms = now;
+	shrimp_mr_reap(ep->domain);
 	rnic_remote_serve(&ep->domain->dev);
 	if (ep->service_fd >= 0)
 		shrimp_service_serve(ep->service_fd, &ep->addr);
@@ -111,6 +113,7 @@ static bool progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink,
 			disturb(ep);
 	}
 	ep->sink = sink;
+	ep->later = false;
 	n = shrimp_rx_progress(ep, sink);
 	/* relaxed: only a hint for sleepers, see shrimp_ep_arm() */
 	if (!cds_list_empty(&ep->active))
@@ -127,8 +130,7 @@ static bool progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink,
 	return n;
 }
 
-/* More processes than cores: the one we wait for may need ours. */
-static bool oversubscribed(void)
+bool shrimp_oversubscribed(void)
 {
 	return rnic_proc_alive() + 1 > rnic_topo_get()->cores;
 }
@@ -139,7 +141,7 @@ static bool oversubscribed(void)
  */
 static inline bool plain(struct shrimp_ep *ep)
 {
-	return ep->ready && !ep->armed && !ep->agent && ep->nhot <= HOT_QUICK &&
+	return ep->ready && !ep->armed && ep->nhot <= HOT_QUICK &&
 	       ep->polls < SLOW_POLLS - 1 && ep->empty < ep->spin &&
 	       cds_list_empty(&ep->active) && cds_list_empty(&ep->pulls) &&
 	       /* relaxed: a bell missed now is seen in the next call */
@@ -149,10 +151,6 @@ static inline bool plain(struct shrimp_ep *ep)
 /* Progress with all it takes. True: time to give the CPU away. */
 static bool full_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 {
-	if (ep->agent)
-		/* relaxed: the agent only wants to see it move */
-		rnic_store32_relaxed(&ep->app_polls,
-				     rnic_load32_relaxed(&ep->app_polls) + 1);
 	if (progress(ep, sink, false) || ep->empty < ep->spin)
 		return false;
 	ep->empty = 0;
@@ -167,19 +165,45 @@ void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 
 	shrimp_ep_lock(ep);
 	ep->burst = 0;
+	if (RNIC_UNLIKELY(ep->agent))
+		/* relaxed: the agent only wants to see it move */
+		rnic_store32_relaxed(&ep->app_polls,
+				     rnic_load32_relaxed(&ep->app_polls) + 1);
 	if (RNIC_LIKELY(plain(ep) && shrimp_rx_quick(ep, sink)))
 		ep->polls++;
 	else
 		yield = full_progress(ep, sink);
 	shrimp_ep_unlock(ep);
-	if (RNIC_UNLIKELY(yield) && oversubscribed())
+	if (RNIC_UNLIKELY(yield) && shrimp_oversubscribed())
 		sched_yield();
 }
 
-void shrimp_ep_progress_agent(struct shrimp_ep *ep)
+bool shrimp_ep_progress_agent(struct shrimp_ep *ep)
+{
+	bool some;
+
+	shrimp_ep_lock(ep);
+	some = progress(ep, NULL, true) && ep->ready;
+	shrimp_ep_unlock(ep);
+	return some;
+}
+
+bool shrimp_ep_waits(struct shrimp_ep *ep)
+{
+	bool waits;
+
+	shrimp_ep_lock(ep);
+	waits = ep->later;
+	shrimp_ep_unlock(ep);
+	return waits;
+}
+
+void shrimp_ep_leave_alone(struct shrimp_ep *ep)
 {
 	shrimp_ep_lock(ep);
-	progress(ep, NULL, true);
+	/* armed: what is in the pipe may be for a sleeping thread */
+	if (ep->ready && !ep->armed)
+		rnic_place_drain_pipe(&ep->place);
 	shrimp_ep_unlock(ep);
 }
 
@@ -200,9 +224,11 @@ bool shrimp_ep_arm(struct shrimp_ep *ep)
 		shrimp_rx_park(ep, true);
 		shrimp_tx_park(ep, true);
 		rnic_fence_full();
+		/* refused: whoever sleeps might not be woken */
 		if (ep->domain->dev.fenced)
-			rnic_fence_peers();
-		sleep = !shrimp_rx_pending(ep) && !shrimp_tx_pending(ep) &&
+			sleep = !rnic_fence_peers();
+		sleep = sleep && !shrimp_rx_pending(ep) &&
+			!shrimp_tx_pending(ep) &&
 			/* relaxed: ringers are full barriers */
 			!rnic_xchg64_seqcst(&ep->place.head->ret_bell, 0) &&
 			rnic_proc_generation() == ep->deaths;

@@ -19,8 +19,29 @@
  */
 void shrimp_ep_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
 
-/* Progress as the agent makes it: not counted as the application's. */
-void shrimp_ep_progress_agent(struct shrimp_ep *ep);
+/*
+ * Progress as the agent makes it: not counted as the application's. True if
+ * something had come.
+ */
+bool shrimp_ep_progress_agent(struct shrimp_ep *ep);
+
+/*
+ * True if the last progress left something in a lane for somebody else to act
+ * first, who will not ring: looking again at once is of no use. Takes ep->lock.
+ */
+bool shrimp_ep_waits(struct shrimp_ep *ep);
+
+/*
+ * The agent leaves @ep to its application: what late ringers left in the pipe
+ * must not keep the agent from sleeping. Takes ep->lock.
+ */
+void shrimp_ep_leave_alone(struct shrimp_ep *ep);
+
+/*
+ * More processes than cores are attached: the one that is waited for may need
+ * ours. Any thread, no lock.
+ */
+bool shrimp_oversubscribed(void);
 
 /*
  * Before a sleep: parks all lanes, raises the sleeping word, fences the

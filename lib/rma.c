@@ -1,265 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * RMA: pairing local with remote ranges, moving, reporting.
- *
- * Exclusion: the endpoint's lock, which makes the caller the endpoint's
- * execution context (shm/reader.h). Waits: none but page faults of the peer.
+ * fi_rma(3): the calls, checked and made one. See rma.h for what follows.
  */
 #include "lib/rma.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "lib/cntr.h"
-#include "lib/cq.h"
 #include "lib/domain.h"
 #include "lib/info.h"
 #include "lib/msg.h"
 #include "shm/copy.h"
-#include "shm/log.h"
-#include "shm/reach.h"
-
-/* ---- what a peer needs for it ---- */
-
-/* The endpoint's execution context. 0 or an error. */
-static int open_ctx(struct shrimp_ep *ep)
-{
-	int ret;
-
-	if (ep->ctx)
-		return 0;
-	ep->ctx = calloc(1, sizeof(*ep->ctx));
-	if (!ep->ctx)
-		return -ENOMEM;
-	ret = rnic_ctx_open(ep->ctx, &ep->domain->dev, ep->place.index, 0);
-	if (ret) {
-		free(ep->ctx);
-		ep->ctx = NULL;
-	}
-	return ret;
-}
-
-/* An endpoint that reaches itself is a peer like others, with a lane. */
-static int claim_self(struct shrimp_tx_peer *tp)
-{
-	struct shrimp_ep *ep = tp->ep;
-	struct rnic_lane *lane;
-	int ret;
-
-	if (tp->lane.sh)
-		return 0;
-	ret = rnic_remote_open(&ep->addr, RNIC_ATTACH_PROC, &tp->remote);
-	if (ret)
-		return ret;
-	ret = rnic_remote_claim(tp->remote, &ep->addr, &lane, &tp->index);
-	if (ret) {
-		rnic_remote_close(tp->remote);
-		tp->remote = NULL;
-		return ret;
-	}
-	rnic_lane_tx_init(&tp->lane, lane, tp->index,
-			  ep->domain->set->lane_lines, tp->remote->fence);
-	tp->retired = tp->lane.taken;
-	shrimp_tx_ring(tp);
-	return 0;
-}
-
-static int open_reach(struct shrimp_tx_peer *tp)
-{
-	int ret = open_ctx(tp->ep);
-
-	if (!ret && tp->self)
-		ret = claim_self(tp);
-	if (ret || tp->reach)
-		return ret;
-	tp->reach = calloc(1, sizeof(*tp->reach));
-	if (!tp->reach)
-		return -ENOMEM;
-	ret = rnic_reach_init(tp->reach, tp->remote, tp->lane.sh, 0);
-	if (ret) {
-		free(tp->reach);
-		tp->reach = NULL;
-	}
-	/* its descriptor has another meaning by now: it is gone */
-	return ret == -ESTALE ? -ESRCH : ret;
-}
-
-void shrimp_rma_release(struct shrimp_tx_peer *tp)
-{
-	if (tp->reach)
-		rnic_reach_fini(tp->reach);
-	free(tp->reach);
-	tp->reach = NULL;
-}
-
-struct shrimp_rma *shrimp_rma_keep(const struct shrimp_send *s)
-{
-	struct shrimp_rma *r = malloc(sizeof(*r));
-
-	if (!r)
-		return NULL;
-	*r = *s->rma;
-	r->copy = NULL;
-	if (!s->inject || !s->len)
-		return r;
-	r->copy = malloc(s->len);
-	if (!r->copy) {
-		free(r);
-		return NULL;
-	}
-	rnic_iov_gather(r->copy, s->iov, s->niov, 0, s->len);
-	return r;
-}
-
-void shrimp_rma_free(struct shrimp_rma *rma)
-{
-	if (rma)
-		free(rma->copy);
-	free(rma);
-}
-
-/* ---- moving ---- */
-
-/* Two lists of ranges, walked side by side. */
-struct walk {
-	const struct iovec *local;	/* here */
-	const struct fi_rma_iov *there; /* at the peer */
-	size_t local_off;		/* bytes of *local that are done */
-	size_t there_off;		/* bytes of *there that are done */
-};
-
-/* The next piece, contiguous on both sides; there are @left bytes. */
-static void next_piece(struct walk *w, size_t left, struct rnic_access *a)
-{
-	while (w->local_off == w->local->iov_len) {
-		w->local++;
-		w->local_off = 0;
-	}
-	while (w->there_off == w->there->len) {
-		w->there++;
-		w->there_off = 0;
-	}
-	a->buf = (char *)w->local->iov_base + w->local_off;
-	a->key = w->there->key;
-	a->addr = w->there->addr + w->there_off;
-	a->len = w->local->iov_len - w->local_off;
-	if (a->len > w->there->len - w->there_off)
-		a->len = w->there->len - w->there_off;
-	if (a->len > left)
-		a->len = left;
-}
-
-/* Moves all of @s. Returns 0 or a negative errno; *@a is the last piece. */
-static int move_all(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
-		    struct rnic_access *a, size_t *moved)
-{
-	const struct shrimp_rma *r = s->rma;
-	struct iovec copy = { .iov_base = r->copy, .iov_len = s->len };
-	struct walk w = { .local = r->copy ? &copy : s->iov, .there = r->iov };
-	size_t n;
-	int ret = 0;
-
-	*moved = 0;
-	while (!ret && *moved < s->len) {
-		next_piece(&w, s->len - *moved, a);
-		ret = rnic_reach_move(tp->ep->ctx, tp->reach, a, &n);
-		w.local_off += n;
-		w.there_off += n;
-		*moved += n;
-	}
-	return ret;
-}
-
-/* The FI_ code of what a move said (contract I2). */
-static int error_of(int ret)
-{
-	switch (ret) {
-	case 0:
-		return 0;
-	case -ENOKEY:
-	case -ESTALE:
-	case -EAGAIN:
-		return FI_EKEYREJECTED;
-	case -ERANGE:
-		return FI_EINVAL;
-	case -ESRCH:
-		return FI_ECONNRESET;
-	default:
-		return -ret;
-	}
-}
-
-/* ---- events at the peer ---- */
-
-/* True if the peer is to be told of it. */
-static bool wants_event(const struct shrimp_tx_peer *tp,
-			const struct shrimp_send *s)
-{
-	uint32_t bit = s->rma->write ? RNIC_EVENT_WRITE : RNIC_EVENT_READ;
-
-	/* relaxed: a counter bound meanwhile counts from later on */
-	return s->desc_flags & RNIC_DESC_CQ_DATA ||
-	       (tp->remote->head &&
-		rnic_load32_relaxed(&tp->remote->head->event_mask) & bit);
-}
-
-/* There is room for it: all bytes are there when it is seen (P5). */
-static void send_event(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
-{
-	struct rnic_desc *d = rnic_lane_slot(&tp->lane);
-
-	/* relaxed: published by L1 */
-	rnic_store64_relaxed(&d->tag, 0);
-	rnic_store64_relaxed(&d->data, s->data);
-	d->ext = (struct rnic_desc_ext){ .total = s->len,
-					 .chunk = s->rma->write };
-	if (rnic_lane_publish(&tp->lane, d, RNIC_DESC_EVENT,
-			      s->desc_flags & RNIC_DESC_CQ_DATA, 0))
-		shrimp_tx_ring(tp);
-}
-
-/* ---- the operation ---- */
-
-static void report(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
-		   struct shrimp_op *op, const struct shrimp_rma_failure *f)
-{
-	struct shrimp_ep *ep = tp->ep;
-
-	if (f->err)
-		shrimp_tx_rma_error(tp, s, f);
-	else
-		shrimp_tx_complete(ep, s, 0);
-	if (op)
-		shrimp_op_free(op);
-}
-
-int shrimp_rma_run(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
-		   struct shrimp_op *op)
-{
-	struct rnic_access a = { .write = s->rma->write };
-	struct shrimp_rma_failure f = { .moved = 0 };
-	int ret = open_reach(tp);
-	bool event = false;
-
-	if (!ret) {
-		event = wants_event(tp, s);
-		if (event && !shrimp_tx_room(tp))
-			return -FI_EAGAIN;
-		ret = move_all(tp, s, &a, &f.moved);
-	}
-	f.err = error_of(ret);
-	f.key = a.key;
-	f.addr = a.addr;
-	f.len = a.len;
-	if (event && !ret)
-		send_event(tp, s);
-	report(tp, s, op, &f);
-	return 0;
-}
-
-/* ---- fi_rma(3) ---- */
 
 /* What differs between the calls. */
 struct args {
@@ -281,6 +30,13 @@ struct args {
 #define WRITE_FLAGS                                                            \
 	(READ_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | FI_COMMIT_COMPLETE)
 
+/* Bytes that the payload of @a may have. */
+RNIC_HOT size_t most_bytes(const struct args *a)
+{
+	return a->inject || a->flags & FI_INJECT ? SHRIMP_INJECT_SIZE
+						 : SHRIMP_MAX_MSG_SIZE;
+}
+
 /* The bytes of the remote ranges; SIZE_MAX if the sum wraps. */
 static size_t there_len(const struct fi_rma_iov *v, size_t n)
 {
@@ -294,25 +50,39 @@ static size_t there_len(const struct fi_rma_iov *v, size_t n)
 	return len;
 }
 
+/* The bytes of @iov, 0 if check() will refuse it. */
+static size_t here_len(const struct iovec *iov, size_t n)
+{
+	return iov && n <= SHRIMP_IOV_MAX ? rnic_iov_len(iov, n) : 0;
+}
+
 /* -FI_EINVAL, or 0 and the bytes on each side. */
 static int check(const struct args *a, size_t *len)
 {
-	size_t max = a->inject || a->flags & FI_INJECT ? SHRIMP_INJECT_SIZE
-						       : SHRIMP_MAX_MSG_SIZE;
-
 	if (a->niov > SHRIMP_IOV_MAX || a->nthere > SHRIMP_IOV_MAX ||
 	    (a->niov && !a->iov) || (a->nthere && !a->there))
 		return -FI_EINVAL;
 	*len = rnic_iov_len(a->iov, a->niov);
-	if (*len > max || *len != there_len(a->there, a->nthere))
+	if (*len > most_bytes(a) || *len != there_len(a->there, a->nthere))
 		return -FI_EINVAL;
 	return 0;
+}
+
+/* True if success of @a is not told to the queue. */
+RNIC_HOT bool is_quiet(const struct shrimp_ep *ep, const struct args *a)
+{
+	return a->inject || (ep->tx_selective && !(a->flags & FI_COMPLETION));
 }
 
 static ssize_t rma(struct fid_ep *fid, const struct args *a)
 {
 	struct shrimp_ep *ep = shrimp_ep_of(fid);
-	struct shrimp_rma r = { .niov = a->nthere, .write = a->write };
+	struct shrimp_rma r = {
+		.there = a->there,
+		.nthere = a->nthere,
+		.kind = a->write ? RNIC_ASK_WRITE : RNIC_ASK_READ,
+		.size = 1,
+	};
 	struct shrimp_send s = {
 		.iov = a->iov,
 		.niov = a->niov,
@@ -328,17 +98,85 @@ static ssize_t rma(struct fid_ep *fid, const struct args *a)
 
 	if (ret)
 		return ret;
-	if (a->nthere)
-		memcpy(r.iov, a->there, a->nthere * sizeof(*a->there));
 	if (a->flags & FI_REMOTE_CQ_DATA)
 		s.desc_flags = RNIC_DESC_CQ_DATA;
-	s.quiet =
-		a->inject || (ep->tx_selective && !(a->flags & FI_COMPLETION));
+	s.quiet = is_quiet(ep, a);
 	shrimp_ep_lock(ep);
 	ret = ep->ready ? shrimp_tx_send(ep, a->peer, &s) : -FI_EOPBADSTATE;
 	shrimp_ep_unlock(ep);
 	return ret;
 }
+
+/* ---- the short way ---- */
+
+/*
+ * Does @x if nothing before it waits, nobody is to be told, and its bytes are
+ * one piece that the key cache knows. False: take the long way, from the start.
+ * Everything is inline down to the system call: each function that is left
+ * after one costs some 9 ns, since the CPU does not expect its return.
+ */
+RNIC_HOT bool quick_locked(struct shrimp_ep *ep, fi_addr_t peer,
+			   struct rnic_access *x)
+{
+	uint32_t events = x->write ? RNIC_MR_EV_WRITE : RNIC_MR_EV_READ;
+	struct shrimp_tx_peer *tp;
+
+	if (RNIC_UNLIKELY(!ep->ready || peer >= ep->ntx || shrimp_tx_full(ep)))
+		return false;
+	tp = ep->tx[peer];
+	/* rx_closed is relaxed: see shrimp_tx_ready() */
+	if (RNIC_UNLIKELY(!tp || !tp->fast || !tp->reach || tp->asks.n ||
+			  rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed) ||
+			  shrimp_rma_heard(tp, x->write)))
+		return false;
+	if (RNIC_UNLIKELY(!rnic_reach_quick(ep->ctx, tp->reach, x, events)))
+		return false;
+	shrimp_rma_count(ep, x);
+	return true;
+}
+
+/* Reports @x, which is done. */
+RNIC_HOT void report(struct shrimp_ep *ep, const struct rnic_access *x,
+		     const struct args *a)
+{
+	struct shrimp_cntr *cntr = ep->rma_cntr[x->write];
+	struct shrimp_comp c;
+
+	if (RNIC_UNLIKELY(cntr))
+		shrimp_cntr_add(cntr, 1);
+	if (is_quiet(ep, a) || !ep->tx_cq)
+		return;
+	c = (struct shrimp_comp){
+		.context = a->context,
+		.flags = FI_RMA | (x->write ? FI_WRITE : FI_READ),
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	shrimp_cq_queue(ep->tx_cq, &c);
+}
+
+/*
+ * The operation @a of one range on each side, both in @x: true if it is done.
+ * What @a says of ranges does not count.
+ */
+RNIC_HOT bool quick(struct fid_ep *fid, const struct args *a,
+		    struct rnic_access *x)
+{
+	struct shrimp_ep *ep = shrimp_ep_of(fid);
+	bool done;
+
+	if (RNIC_UNLIKELY(a->flags & (FI_FENCE | FI_REMOTE_CQ_DATA) ||
+			  x->len > most_bytes(a)))
+		return false;
+	x->write = a->write;
+	shrimp_ep_lock(ep);
+	done = quick_locked(ep, a->peer, x);
+	if (RNIC_LIKELY(done))
+		report(ep, x, a);
+	shrimp_ep_unlock(ep);
+	return done;
+}
+
+/* ---- the calls ---- */
 
 /* The endpoint's flags that mean something to RMA. */
 static uint64_t default_flags(struct fid_ep *ep, bool write)
@@ -352,7 +190,7 @@ static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov,
 			 uint64_t addr, uint64_t key, void *context)
 {
 	struct fi_rma_iov there = { .addr = addr,
-				    .len = rnic_iov_len(iov, count),
+				    .len = here_len(iov, count),
 				    .key = key };
 	struct args a = { .iov = iov,
 			  .niov = count,
@@ -371,8 +209,31 @@ static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
 			void *context)
 {
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct args a = { .peer = src,
+			  .context = context,
+			  .flags = default_flags(ep, false) };
+	struct rnic_access x = {
+		.key = key, .addr = addr, .len = len, .buf = buf
+	};
 
+	if (RNIC_LIKELY(quick(ep, &a, &x)))
+		return 0;
 	return rma_readv(ep, &iov, &desc, 1, src, addr, key, context);
+}
+
+/* quick() if @a has one range on each side. */
+RNIC_HOT bool quick_msg(struct fid_ep *ep, const struct args *a)
+{
+	struct rnic_access x = { .key = 0 };
+
+	if (a->niov != 1 || a->nthere != 1 || !a->iov || !a->there ||
+	    a->iov->iov_len != a->there->len)
+		return false;
+	x.key = a->there->key;
+	x.addr = a->there->addr;
+	x.len = a->there->len;
+	x.buf = a->iov->iov_base;
+	return quick(ep, a, &x);
 }
 
 static ssize_t rma_msg(struct fid_ep *ep, const struct fi_msg_rma *m,
@@ -390,7 +251,7 @@ static ssize_t rma_msg(struct fid_ep *ep, const struct fi_msg_rma *m,
 
 	if (flags & ~(uint64_t)(write ? WRITE_FLAGS : READ_FLAGS))
 		return -FI_EINVAL;
-	return rma(ep, &a);
+	return quick_msg(ep, &a) ? 0 : rma(ep, &a);
 }
 
 static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
@@ -410,7 +271,7 @@ static ssize_t write_one(struct fid_ep *ep, struct args *a, uint64_t addr,
 			 uint64_t key)
 {
 	struct fi_rma_iov there = { .addr = addr,
-				    .len = rnic_iov_len(a->iov, a->niov),
+				    .len = here_len(a->iov, a->niov),
 				    .key = key };
 
 	a->there = &there;
@@ -439,7 +300,16 @@ static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
 			     .iov_len = len };
+	struct args a = { .peer = dest,
+			  .context = context,
+			  .flags = default_flags(ep, true),
+			  .write = true };
+	struct rnic_access x = {
+		.key = key, .addr = addr, .len = len, .buf = iov.iov_base
+	};
 
+	if (RNIC_LIKELY(quick(ep, &a, &x)))
+		return 0;
 	return rma_writev(ep, &iov, &desc, 1, dest, addr, key, context);
 }
 
@@ -448,11 +318,18 @@ static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len,
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf,
 			     .iov_len = len };
-	struct args a = {
+	struct args a = { .peer = dest, .write = true, .inject = true };
+	struct rnic_access x = {
+		.key = key, .addr = addr, .len = len, .buf = iov.iov_base
+	};
+	struct args all;
+
+	if (RNIC_LIKELY(quick(ep, &a, &x)))
+		return 0;
+	all = (struct args){
 		.iov = &iov, .niov = 1, .peer = dest, .inject = true
 	};
-
-	return write_one(ep, &a, addr, key);
+	return write_one(ep, &all, addr, key);
 }
 
 static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len,

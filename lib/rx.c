@@ -256,24 +256,6 @@ int shrimp_rx_whole(struct shrimp_rx_lane *l, const struct shrimp_arrival *a)
 	return ret;
 }
 
-void shrimp_rx_event(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
-		     bool write)
-{
-	struct shrimp_ep *ep = l->ep;
-	struct shrimp_cntr *c = ep->remote_cntr[write];
-	const struct shrimp_comp e = {
-		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-		.len = a->len,
-		.data = a->data,
-		.src = shrimp_lane_src(l),
-	};
-
-	if (c)
-		shrimp_cntr_add(c, 1);
-	if (a->flags & RNIC_DESC_CQ_DATA && ep->rx_cq)
-		shrimp_cq_write(ep->rx_cq, ep->sink, &e);
-}
-
 /* ---- messages in several chunks ---- */
 
 static struct shrimp_inbound *inbound_new(struct shrimp_rx_lane *l,

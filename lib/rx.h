@@ -13,6 +13,9 @@
  *   in the sender's heap   -> matched: pulled, answer DONE; else umsg HEAP
  *   from this endpoint     -> matched: copied; else umsg WHOLE or SELF
  *
+ * One-sided operations that only this process can do are executed when their
+ * descriptor is drained (serve.c).
+ *
  * All functions: the endpoint's lock is held; nothing waits.
  */
 #ifndef SHRIMP_RX_H
@@ -128,6 +131,10 @@ struct shrimp_rx_lane {
 	struct cds_list_head umsgs;    /* messages that need the lane */
 	struct cds_list_head inbounds; /* messages on their way */
 	struct cds_list_head answers;  /* waiting for ring room */
+	bool ask_failed;	       /* a part of an operation has, serve.c */
+	size_t ask_done;	       /* bytes of the part that is next */
+	uint8_t nasked;		       /* regions to tell of it */
+	uint32_t asked[SHRIMP_IOV_MAX]; /* their MPT slots */
 };
 
 /* What a receive callback describes. */
@@ -223,9 +230,26 @@ int shrimp_rx_first(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
 int shrimp_rx_feed(struct shrimp_inbound *in, size_t off, const uint8_t *p,
 		   size_t len);
 
-/* RMA of @a->len bytes by the sender: counted, and reported if it has data. */
+/*
+ * The sender did a one-sided operation of @a->len bytes: counted, and reported
+ * if it has data. @what: enum rnic_event_what; @slot: MPT slot + 1 of a region
+ * that counts, or 0; neither is trusted.
+ */
 void shrimp_rx_event(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,
-		     bool write);
+		     uint32_t what, uint64_t slot);
+
+/* The same from @src, which may be this endpoint: no lane is needed. */
+void shrimp_rx_told(struct shrimp_ep *ep, fi_addr_t src,
+		    const struct shrimp_arrival *a, uint32_t what,
+		    uint64_t slot);
+
+/*
+ * Executes the ASK descriptor @d and answers it, serve.c. Returns 0, -EPROTO
+ * if it makes no sense, or -EBUSY: the memory is out of reach for a moment, it
+ * is to stay where it is.
+ */
+int shrimp_rx_ask(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+		  uint64_t head);
 
 /* A held or heap descriptor: matched or queued. 0 or -FI_ENOMEM. */
 int shrimp_rx_held(struct shrimp_rx_lane *l, const struct shrimp_arrival *a,

@@ -29,6 +29,7 @@ enum {
 	HOT_FREE = 8,	   /* so many hot lanes cost next to nothing */
 	IDLE_POLLS = 4096, /* empty polls before a lane is parked */
 	HOT_MIN = 16,	   /* first size of the hot table */
+	LOOKS = 6,	   /* more of them at the only lane in one call */
 };
 
 /* ---- answers ---- */
@@ -131,6 +132,15 @@ static int lane_pool(struct shrimp_rx_lane *l)
 		/* relaxed: a promise that nobody takes back */
 		rnic_store32_relaxed(&l->rx.sh->flag.mapped, 1);
 	return ret;
+}
+
+/* The sender has left for good, by its own word or by its death. */
+static bool lane_left(const struct shrimp_rx_lane *l)
+{
+	if (!l->proc || rnic_proc_dead(l->proc))
+		return true;
+	/* R2: acquires the last descriptors; pairs with tx_free() */
+	return rnic_load32_acquire(&l->rx.sh->tx_state) == RNIC_TX_CLOSED;
 }
 
 /* ---- descriptors ---- */
@@ -312,6 +322,18 @@ static enum step step_data(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	return step_of(shrimp_rx_feed(in, off, p, x.chunk_len));
 }
 
+/*
+ * Remote CQ data takes no receive, so only the unread completions bound it: it
+ * waits in the lane until some are read. Of a sender that left it does not.
+ */
+static bool cq_full(const struct shrimp_rx_lane *l, uint64_t head)
+{
+	const struct shrimp_ep *ep = l->ep;
+
+	return rnic_desc_flags_of(head) & RNIC_DESC_CQ_DATA && ep->rx_cq &&
+	       shrimp_cq_unread(ep->rx_cq) >= ep->cq_max && !lane_left(l);
+}
+
 /* RMA by the sender ended here: its bytes came before this. */
 static enum step step_event(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 			    uint64_t head)
@@ -320,9 +342,32 @@ static enum step step_event(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 	struct rnic_desc_ext x = d->ext;
 
 	rnic_compiler_barrier();
+	if (RNIC_UNLIKELY(cq_full(l, head)))
+		return STEP_LATER;
 	a.len = x.total;
-	shrimp_rx_event(l, &a, x.chunk);
+	shrimp_rx_event(l, &a, x.chunk, x.op);
 	return STEP_TAKEN;
+}
+
+/*
+ * Replies have no name, so none may be lost: without room for it in the return
+ * ring the request waits. Of a sender that left it does not.
+ */
+static enum step step_ask(struct shrimp_rx_lane *l, const struct rnic_desc *d,
+			  uint64_t head)
+{
+	bool room = cds_list_empty(&l->answers) && rnic_lane_ret_room(&l->rx);
+
+	if ((!room && !lane_left(l)) || cq_full(l, head))
+		return STEP_LATER;
+	switch (shrimp_rx_ask(l, d, head)) {
+	case 0:
+		return STEP_TAKEN;
+	case -EBUSY:
+		return STEP_LATER;
+	default:
+		return STEP_BROKEN;
+	}
 }
 
 static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
@@ -347,6 +392,8 @@ static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 		return step_data(l, d);
 	case RNIC_DESC_EVENT:
 		return step_event(l, d, head);
+	case RNIC_DESC_ASK:
+		return step_ask(l, d, head);
 	default:
 		return STEP_BROKEN;
 	}
@@ -377,6 +424,7 @@ static size_t drain(struct shrimp_rx_lane *l)
 		if (!d)
 			break;
 		s = take_step(l, d, head);
+		l->ep->later |= s == STEP_LATER;
 		if (s == STEP_LATER)
 			break;
 		if (s == STEP_BROKEN) {
@@ -481,6 +529,23 @@ RNIC_HOT bool quick_lane(struct shrimp_rx_lane *l, struct shrimp_cq_sink *sink)
 	return true;
 }
 
+/*
+ * The only lane was empty in this call and in the one before: the client
+ * waits. Between two of its calls lie some 20 ns in which nobody looks, so a
+ * few looks more in each find a message sooner, see doc/design.md.
+ */
+RNIC_HOT bool linger(struct shrimp_rx_lane *l, struct shrimp_cq_sink *sink)
+{
+	uint64_t head;
+
+	for (int i = 0; i < LOOKS; i++) {
+		if (rnic_lane_peek(&l->rx, &head))
+			return quick_lane(l, sink);
+		rnic_compiler_barrier();
+	}
+	return true;
+}
+
 bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 {
 	bool done = true;
@@ -489,6 +554,8 @@ bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 	ep->sink = sink;
 	for (size_t i = 0; i < ep->nhot && done; i++)
 		done = quick_lane(ep->hot[i], sink);
+	if (done && ep->nhot == 1 && ep->empty > 1 && sink)
+		done = linger(ep->hot[0], sink);
 	ep->sink = NULL;
 	return done;
 }
@@ -685,15 +752,6 @@ static void lane_free(struct shrimp_rx_lane *l)
 	rnic_remote_close(l->remote);
 	rnic_proc_put(l->proc);
 	free(l);
-}
-
-/* The sender has left for good, by its own word or by its death. */
-static bool lane_left(const struct shrimp_rx_lane *l)
-{
-	if (!l->proc || rnic_proc_dead(l->proc))
-		return true;
-	/* R2: acquires the last descriptors; pairs with tx_free() */
-	return rnic_load32_acquire(&l->rx.sh->tx_state) == RNIC_TX_CLOSED;
 }
 
 /* Drains and frees @l if its sender has left. */

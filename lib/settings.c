@@ -26,6 +26,7 @@ enum kind {
 	KIND_SECONDS, /* decimal seconds, kept as milliseconds */
 	KIND_WORD,    /* one of a list */
 	KIND_SET,     /* any of a list, commas between; bits by index */
+	KIND_NODE,    /* number of a NUMA node, or the word for here */
 	KIND_PATH,    /* any string */
 };
 
@@ -68,15 +69,57 @@ static const struct setting table[] = {
 	  "empty polls before a yield when processes outnumber cores" },
 	{ "ATTACH", "attach", KIND_WORD, 0, 0, 0, FIELD(attach),
 	  "auto|proc|socket", "how to reach a peer's segments" },
-	{ "NUMA", "numa", KIND_WORD, 0, 0, 0, FIELD(numa), "local|off",
-	  "bind tables, lanes and pools to the home node, or do not" },
+	{ "NUMA", "numa", KIND_WORD, 0, 0, 0, FIELD(numa),
+	  "local|nic|interleave|preferred|off",
+	  "NUMA nodes for tables, lanes, pools and device memory" },
+	{ "HOME_NODE", "home_node", KIND_NODE, 0, 0, RNIC_NUMA_HERE,
+	  FIELD(home_node), "auto",
+	  "NUMA node of the device; auto: where its process runs" },
 	{ "PIN", "pin", KIND_WORD, 0, 0, 0, FIELD(pin), "try|require|off",
 	  "lock registered memory: if allowed, or fail, or do not" },
+	{ "MTT", "mtt", KIND_WORD, 0, 0, 0, FIELD(mtt), "extent|pages",
+	  "translation of a region: one entry each range, or each page" },
 	{ "MR_MODE", "mr_mode", KIND_SET, 0, 0, 0, FIELD(mr_mode),
 	  "local|virt_addr|prov_key|endpoint",
 	  "FI_MR_ bits that clients who offer them must obey, as a real NIC" },
+	{ "KEYCACHE_ENTRIES", "keycache_entries", KIND_COUNT, 1,
+	  RNIC_KEYCACHE_ENTRIES_MAX, RNIC_KEYCACHE_ENTRIES, FIELD(keys.entries),
+	  NULL, "keys that a context keeps: a power of two times the ways" },
+	{ "KEYCACHE_WAYS", "keycache_ways", KIND_COUNT, 1,
+	  RNIC_KEYCACHE_WAYS_MAX, RNIC_KEYCACHE_WAYS, FIELD(keys.ways), NULL,
+	  "places that a key may have in the key cache" },
+	{ "KEYCACHE_POLICY", "keycache_policy", KIND_WORD, 0, 0,
+	  RNIC_KEYCACHE_CLOCK, FIELD(keys.policy), "clock|lru|random|none",
+	  "which key gives way in the key cache; none: nothing is kept" },
+	{ "KEYCACHE_MISS_NS", "keycache_miss_ns", KIND_COUNT, 0,
+	  RNIC_KEYCACHE_MISS_NS_MAX, 0, FIELD(keys.miss_ns), NULL,
+	  "nanoseconds that a miss in the key cache costs more (emulation)" },
+	{ "KEYCACHE_SEED", "keycache_seed", KIND_COUNT, 0, 1e15, 0,
+	  FIELD(keys.seed), NULL, "of KEYCACHE_POLICY=random" },
+	{ "CMA", "cma", KIND_WORD, 0, 0, 0, FIELD(cma), "auto|off",
+	  "off: no process_vm_readv; owners of memory move what it would" },
 	{ "MEMBARRIER", "membarrier", KIND_WORD, 0, 0, 0, FIELD(membarrier),
 	  "auto|off", "off: every sender fences by itself" },
+	{ "MONITOR", "monitor", KIND_WORD, 0, 0, 0, FIELD(monitor),
+	  "auto|uffd|off",
+	  "regions whose unmapping is noticed: on demand, all, or none" },
+	{ "IMPLICIT", "implicit", KIND_WORD, 0, 0, 0, FIELD(implicit), "on|off",
+	  "off: no region may cover the whole address space" },
+	{ "MR_CACHE", "mr_cache", KIND_WORD, 0, 0, 0, FIELD(mrc),
+	  "local|off|all",
+	  "regions whose checks and translation are kept for the next one" },
+	{ "MR_CACHE_PIN", "mr_cache_pin", KIND_WORD, 0, 0, 0, FIELD(mrc_pin),
+	  "drop|keep",
+	  "keep: what is cached stays locked; madvise(2) on it then fails" },
+	{ "MR_CACHE_MONITOR", "mr_cache_monitor", KIND_WORD, 0, 0, 0,
+	  FIELD(mrc_monitor), "auto|uffd|notify|off",
+	  "how the registration cache hears of memory that is unmapped" },
+	{ "MR_CACHE_ENTRIES", "mr_cache_entries", KIND_COUNT, 1, 1e7, 4096,
+	  FIELD(mrc_entries), NULL,
+	  "ranges in the registration cache above which unused ones go" },
+	{ "MR_CACHE_BYTES", "mr_cache_bytes", KIND_BYTES, 4096, 1e15, 0,
+	  FIELD(mrc_bytes), "unlimited",
+	  "bytes in the registration cache above which unused ranges go" },
 	{ "STATS", "stats", KIND_PATH, 0, 0, 0, FIELD(stats_file), NULL,
 	  "file to which each domain appends its counters when it closes" },
 };
@@ -173,10 +216,28 @@ static double parse_set(const char *words, const char *value)
 	return x;
 }
 
+/* A node with memory, or the word; else -2. */
+static double parse_node(const struct setting *s, const char *value)
+{
+	size_t digits = strspn(value, "0123456789");
+	int node;
+
+	if (!strcmp(value, s->words))
+		return RNIC_NUMA_HERE;
+	if (!digits || digits > 4 || value[digits])
+		return -2;
+	node = atoi(value);
+	return rnic_topo_has_node(rnic_topo_get(), node) ? node : -2;
+}
+
 static void store(struct shrimp_settings *to, const struct setting *s, double x)
 {
 	void *at = (char *)to + s->off;
 
+	if (s->kind == KIND_NODE) {
+		*(int *)at = (int)x;
+		return;
+	}
 	if (s->kind == KIND_SECONDS)
 		x *= 1000;
 	if (s->size == sizeof(size_t))
@@ -195,7 +256,13 @@ static void allowed_text(const struct setting *s, char *buf, size_t room)
 		[KIND_SECONDS] = "seconds",
 	};
 
-	if (s->kind == KIND_SET)
+	char nodes[96];
+
+	if (s->kind == KIND_NODE) {
+		rnic_topo_nodes_text(rnic_topo_get(), nodes, sizeof(nodes));
+		snprintf(buf, room, "allowed: %s or a node: %s", s->words,
+			 nodes);
+	} else if (s->kind == KIND_SET)
 		snprintf(buf, room, "allowed: any of %s, commas between",
 			 s->words);
 	else if (s->kind == KIND_WORD)
@@ -206,31 +273,59 @@ static void allowed_text(const struct setting *s, char *buf, size_t room)
 			 kinds[s->kind], s->min, s->max);
 }
 
+/* The value of any kind but a path. */
+static bool parse(const struct setting *s, const char *value, double *x)
+{
+	switch (s->kind) {
+	case KIND_NODE:
+		*x = parse_node(s, value);
+		return *x >= RNIC_NUMA_HERE;
+	case KIND_SET:
+		*x = parse_set(s->words, value);
+		return *x >= 0;
+	case KIND_WORD:
+		*x = parse_word(s->words, value);
+		return *x >= 0;
+	default:
+		if (s->words && !strcmp(value, s->words)) {
+			*x = 0;
+			return true;
+		}
+		return parse_number(s, value, x);
+	}
+}
+
 static int set_one(struct shrimp_settings *to, const struct setting *s,
 		   const char *value)
 {
 	char allowed[128];
 	double x = 0;
-	bool ok = true;
 
 	if (s->kind == KIND_PATH) {
 		to->stats_file = *value ? strdup(value) : NULL;
 		return 0;
 	}
-	if (s->words) {
-		x = s->kind == KIND_SET ? parse_set(s->words, value)
-					: parse_word(s->words, value);
-		ok = x >= 0;
-	}
-	if (!s->words || (!ok && s->kind != KIND_WORD && s->kind != KIND_SET)) {
-		ok = parse_number(s, value, &x);
-	}
-	if (ok) {
+	if (parse(s, value, &x)) {
 		store(to, s, x);
 		return 0;
 	}
 	allowed_text(s, allowed, sizeof(allowed));
 	complain(s->name, value, allowed);
+	return -FI_EINVAL;
+}
+
+/* A key cache has whole sets, 2^n of them. */
+static int check_keycache(const struct rnic_keycache_cfg *k)
+{
+	char value[16], allowed[96];
+
+	if (rnic_keycache_has_shape(k->entries, k->ways))
+		return 0;
+	snprintf(value, sizeof(value), "%u", k->entries);
+	snprintf(allowed, sizeof(allowed),
+		 "allowed: " PREFIX "KEYCACHE_WAYS, which is %u, times 2^n",
+		 k->ways);
+	complain("KEYCACHE_ENTRIES", value, allowed);
 	return -FI_EINVAL;
 }
 
@@ -278,6 +373,8 @@ int shrimp_settings_load(struct shrimp_settings *s)
 		    value && set_one(s, &table[i], value))
 			ret = -FI_EINVAL;
 	}
+	if (!ret)
+		ret = check_keycache(&s->keys);
 	if (ret)
 		shrimp_settings_free(s);
 	return ret;

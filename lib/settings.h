@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shm/keycache.h"
+#include "shm/numa.h"
 #include "shm/pin.h"
 
 /* FI_SHRIMP_ATTACH; values as enum rnic_attach_mode. */
@@ -18,10 +20,38 @@ enum shrimp_attach {
 	SHRIMP_ATTACH_SOCKET, /* socket only */
 };
 
-/* FI_SHRIMP_NUMA. */
-enum shrimp_numa {
-	SHRIMP_NUMA_LOCAL, /* tables, lanes, pools on the home node */
-	SHRIMP_NUMA_OFF,   /* leave placement to the kernel */
+/* FI_SHRIMP_MTT: leaves of a region's translation. */
+enum shrimp_mtt {
+	SHRIMP_MTT_EXTENT, /* one for each contiguous range */
+	SHRIMP_MTT_PAGES,  /* one for each page of the real backing */
+};
+
+/* FI_SHRIMP_MONITOR: which regions the unmap monitor watches. */
+enum shrimp_monitor {
+	SHRIMP_MONITOR_AUTO, /* those on demand */
+	SHRIMP_MONITOR_UFFD, /* all that are reached by address */
+	SHRIMP_MONITOR_OFF,  /* none */
+};
+
+/* FI_SHRIMP_MR_CACHE: registrations whose checks and translation are kept. */
+enum shrimp_mrc_mode {
+	SHRIMP_MRC_LOCAL, /* those without a remote right */
+	SHRIMP_MRC_OFF,	  /* none */
+	SHRIMP_MRC_ALL,	  /* all */
+};
+
+/* FI_SHRIMP_MR_CACHE_PIN: pages of entries that no region uses. */
+enum shrimp_mrc_pin {
+	SHRIMP_MRC_DROP, /* are not locked, nor are those of local ones */
+	SHRIMP_MRC_KEEP, /* stay locked */
+};
+
+/* FI_SHRIMP_MR_CACHE_MONITOR: how the cache hears of unmapping. */
+enum shrimp_mrc_monitor {
+	SHRIMP_MRC_MON_AUTO,   /* userfaultfd, if it works, else off */
+	SHRIMP_MRC_MON_UFFD,   /* likewise */
+	SHRIMP_MRC_MON_NOTIFY, /* the application tells */
+	SHRIMP_MRC_MON_OFF,    /* only what cannot go is kept */
 };
 
 struct shrimp_settings {
@@ -34,11 +64,22 @@ struct shrimp_settings {
 	unsigned int lane_lines;   /* descriptors under way: LANE_LINES */
 	unsigned int spin;	   /* empty polls before a yield: SPIN */
 	enum shrimp_attach attach; /* how to attach: ATTACH */
-	enum shrimp_numa numa;	   /* placement: NUMA */
+	enum rnic_numa_mode numa;  /* placement: NUMA */
+	int home_node;		   /* or RNIC_NUMA_HERE: HOME_NODE */
 	enum rnic_pin_policy pin;  /* of registered memory: PIN */
+	enum shrimp_mtt mtt;	   /* leaves of translations: MTT */
 	unsigned int mr_mode;	   /* by index in the list: MR_MODE */
-	bool membarrier;	   /* use it: MEMBARRIER=auto, or off */
-	char *stats_file;	   /* STATS, malloc'ed, or NULL */
+	struct rnic_keycache_cfg keys; /* key caches: KEYCACHE_* */
+	bool cma;		       /* process_vm_readv: CMA=auto, or off */
+	bool membarrier;	       /* use it: MEMBARRIER=auto, or off */
+	bool implicit;		     /* whole-address-space regions: IMPLICIT */
+	enum shrimp_monitor monitor; /* who is watched: MONITOR */
+	enum shrimp_mrc_mode mrc;    /* what is cached: MR_CACHE */
+	enum shrimp_mrc_pin mrc_pin; /* MR_CACHE_PIN */
+	enum shrimp_mrc_monitor mrc_monitor; /* MR_CACHE_MONITOR */
+	size_t mrc_entries; /* idle ones above it go: MR_CACHE_ENTRIES */
+	size_t mrc_bytes;   /* likewise, 0: no limit: MR_CACHE_BYTES */
+	char *stats_file;   /* STATS, malloc'ed, or NULL */
 };
 
 /*

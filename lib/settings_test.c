@@ -44,6 +44,8 @@ static int fresh(void **state)
 static int define(void **state)
 {
 	(void)state;
+	/* a machine with a gap between its nodes */
+	setenv("HWLOC_SYNTHETIC", "NUMANode:3(indexes=0,1,4) pu:1", 1);
 	shrimp_settings_define();
 	return 0;
 }
@@ -102,7 +104,13 @@ static void settings_defaults(void **state)
 	assert_int_equal(s.lane_lines, 64);
 	assert_int_equal(s.spin, 100);
 	assert_int_equal(s.attach, SHRIMP_ATTACH_AUTO);
-	assert_int_equal(s.numa, SHRIMP_NUMA_LOCAL);
+	assert_int_equal(s.numa, RNIC_NUMA_LOCAL);
+	assert_int_equal(s.home_node, RNIC_NUMA_HERE);
+	assert_int_equal(s.keys.entries, 256);
+	assert_int_equal(s.keys.ways, 4);
+	assert_int_equal(s.keys.policy, RNIC_KEYCACHE_CLOCK);
+	assert_int_equal(s.keys.miss_ns, 0);
+	assert_int_equal(s.keys.seed, 0);
 	assert_true(s.membarrier);
 	assert_null(s.stats_file);
 	shrimp_settings_free(&s);
@@ -127,6 +135,18 @@ static void settings_numbers(void **state)
 	assert_int_equal(good("FI_SHRIMP_LINGER", "12").linger_ms, 12000);
 	assert_int_equal(good("FI_SHRIMP_LANE_LINES", "2").lane_lines, 2);
 	assert_int_equal(good("FI_SHRIMP_SPIN", "1").spin, 1);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_ENTRIES", "4").keys.entries,
+			 4);
+	assert_int_equal(
+		good("FI_SHRIMP_KEYCACHE_ENTRIES", "1048576").keys.entries,
+		1 << 20);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_WAYS", "1").keys.ways, 1);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_WAYS", "256").keys.ways, 256);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_MISS_NS", "900").keys.miss_ns,
+			 900);
+	assert_int_equal(
+		good("FI_SHRIMP_KEYCACHE_SEED", "123456789012").keys.seed,
+		123456789012);
 }
 
 static void settings_words(void **state)
@@ -138,17 +158,50 @@ static void settings_words(void **state)
 			 SHRIMP_ATTACH_SOCKET);
 	assert_int_equal(good("FI_SHRIMP_ATTACH", "auto").attach,
 			 SHRIMP_ATTACH_AUTO);
-	assert_int_equal(good("FI_SHRIMP_NUMA", "off").numa, SHRIMP_NUMA_OFF);
+	assert_int_equal(good("FI_SHRIMP_NUMA", "local").numa, RNIC_NUMA_LOCAL);
+	assert_int_equal(good("FI_SHRIMP_NUMA", "nic").numa, RNIC_NUMA_NIC);
+	assert_int_equal(good("FI_SHRIMP_NUMA", "interleave").numa,
+			 RNIC_NUMA_INTERLEAVE);
+	assert_int_equal(good("FI_SHRIMP_NUMA", "preferred").numa,
+			 RNIC_NUMA_PREFERRED);
+	assert_int_equal(good("FI_SHRIMP_NUMA", "off").numa, RNIC_NUMA_OFF);
+	assert_int_equal(good("FI_SHRIMP_HOME_NODE", "auto").home_node,
+			 RNIC_NUMA_HERE);
+	assert_int_equal(good("FI_SHRIMP_HOME_NODE", "0").home_node, 0);
+	assert_int_equal(good("FI_SHRIMP_HOME_NODE", "4").home_node, 4);
 	assert_true(good("FI_SHRIMP_MEMBARRIER", "auto").membarrier);
 	assert_false(good("FI_SHRIMP_MEMBARRIER", "off").membarrier);
 	assert_int_equal(good("FI_SHRIMP_PIN", "try").pin, RNIC_PIN_TRY);
 	assert_int_equal(good("FI_SHRIMP_PIN", "require").pin,
 			 RNIC_PIN_REQUIRE);
 	assert_int_equal(good("FI_SHRIMP_PIN", "off").pin, RNIC_PIN_OFF);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_POLICY", "lru").keys.policy,
+			 RNIC_KEYCACHE_LRU);
+	assert_int_equal(
+		good("FI_SHRIMP_KEYCACHE_POLICY", "random").keys.policy,
+		RNIC_KEYCACHE_RANDOM);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_POLICY", "none").keys.policy,
+			 RNIC_KEYCACHE_NONE);
+	assert_int_equal(good("FI_SHRIMP_MTT", "extent").mtt,
+			 SHRIMP_MTT_EXTENT);
+	assert_int_equal(good("FI_SHRIMP_MTT", "pages").mtt, SHRIMP_MTT_PAGES);
 	assert_int_equal(good("FI_SHRIMP_MR_MODE", "").mr_mode, 0);
 	assert_int_equal(good("FI_SHRIMP_MR_MODE", "local").mr_mode, 1);
 	assert_int_equal(
 		good("FI_SHRIMP_MR_MODE", "endpoint,virt_addr").mr_mode, 10);
+}
+
+static void settings_of_regions(void **state)
+{
+	(void)state;
+	assert_true(good("FI_SHRIMP_IMPLICIT", "on").implicit);
+	assert_false(good("FI_SHRIMP_IMPLICIT", "off").implicit);
+	assert_int_equal(good("FI_SHRIMP_MONITOR", "auto").monitor,
+			 SHRIMP_MONITOR_AUTO);
+	assert_int_equal(good("FI_SHRIMP_MONITOR", "uffd").monitor,
+			 SHRIMP_MONITOR_UFFD);
+	assert_int_equal(good("FI_SHRIMP_MONITOR", "off").monitor,
+			 SHRIMP_MONITOR_OFF);
 }
 
 static void settings_path(void **state)
@@ -192,9 +245,19 @@ static void settings_refused(void **state)
 		{ "FI_SHRIMP_ATTACH", "Proc", "socket" },
 		{ "FI_SHRIMP_ATTACH", "", "socket" },
 		{ "FI_SHRIMP_ATTACH", "auto|proc", "socket" },
-		{ "FI_SHRIMP_NUMA", "on", "local" },
+		{ "FI_SHRIMP_NUMA", "on",
+		  "local|nic|interleave|preferred|off" },
+		{ "FI_SHRIMP_NUMA", "", "interleave" },
+		{ "FI_SHRIMP_HOME_NODE", "999", "auto or a node: 0-1,4" },
+		{ "FI_SHRIMP_HOME_NODE", "3", "auto or a node: 0-1,4" },
+		{ "FI_SHRIMP_HOME_NODE", "-1", "auto or a node: 0-1,4" },
+		{ "FI_SHRIMP_HOME_NODE", "99999999990", "auto" },
+		{ "FI_SHRIMP_HOME_NODE", "0x0", "auto" },
+		{ "FI_SHRIMP_HOME_NODE", "0,1", "auto" },
+		{ "FI_SHRIMP_HOME_NODE", "", "auto" },
 		{ "FI_SHRIMP_MEMBARRIER", "on", "off" },
 		{ "FI_SHRIMP_PIN", "yes", "require" },
+		{ "FI_SHRIMP_MTT", "page", "extent|pages" },
 		{ "FI_SHRIMP_MR_MODE", "prov_key,basic", "prov_key" },
 		{ "FI_SHRIMP_MR_MODE", "local;virt_addr", "commas" },
 	};
@@ -228,6 +291,53 @@ static void settings_unknown_names(void **state)
 		assert_non_null(strstr(text, names[i]));
 		assert_non_null(strstr(text, "x7y"));
 	}
+}
+
+static void settings_keycache_refused(void **state)
+{
+	static const struct {
+		const char *name, *value; /* what is set */
+		const char *allowed;	  /* a part of what is said */
+	} bad[] = {
+		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "0", "1048576" },
+		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "1048577", "1048576" },
+		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "12", "4, times 2^n" },
+		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "2", "4, times 2^n" },
+		{ "FI_SHRIMP_KEYCACHE_WAYS", "0", "from 1 to 256" },
+		{ "FI_SHRIMP_KEYCACHE_WAYS", "257", "from 1 to 256" },
+		{ "FI_SHRIMP_KEYCACHE_POLICY", "fifo", "lru|random|none" },
+		{ "FI_SHRIMP_KEYCACHE_MISS_NS", "1000000001", "1000000000" },
+		{ "FI_SHRIMP_KEYCACHE_MISS_NS", "1us", "1000000000" },
+		{ "FI_SHRIMP_KEYCACHE_SEED", "-1", "from 0" },
+	};
+	struct shrimp_settings s;
+	char text[TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(load(bad[i].name, bad[i].value, &s, text),
+				 -FI_EINVAL);
+		assert_non_null(strstr(text, bad[i].name));
+		assert_non_null(strstr(text, bad[i].value));
+		assert_non_null(strstr(text, bad[i].allowed));
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	}
+}
+
+/* Two settings that do not go together: the message names both. */
+static void settings_keycache_shape(void **state)
+{
+	struct shrimp_settings s;
+	char text[TEXT_MAX];
+
+	(void)state;
+	setenv("FI_SHRIMP_KEYCACHE_WAYS", "12", 1);
+	assert_int_equal(good("FI_SHRIMP_KEYCACHE_ENTRIES", "96").keys.ways,
+			 12);
+	assert_int_equal(load("FI_SHRIMP_KEYCACHE_ENTRIES", "256", &s, text),
+			 -FI_EINVAL);
+	assert_non_null(strstr(text, "FI_SHRIMP_KEYCACHE_ENTRIES=256"));
+	assert_non_null(strstr(text, "FI_SHRIMP_KEYCACHE_WAYS, which is 12"));
 }
 
 /* Variables of others are none of our business. */
@@ -265,9 +375,12 @@ int main(void)
 		CASE(settings_defaults),
 		CASE(settings_numbers),
 		CASE(settings_words),
+		CASE(settings_of_regions),
 		CASE(settings_path),
 		CASE(settings_refused),
 		CASE(settings_unknown_names),
+		CASE(settings_keycache_refused),
+		CASE(settings_keycache_shape),
 		CASE(settings_foreign_names),
 		CASE(settings_all_faults_are_told),
 	};

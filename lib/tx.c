@@ -51,7 +51,8 @@ void shrimp_tx_activate(struct shrimp_tx_peer *tp)
 static uint64_t comp_flags(const struct shrimp_send *s)
 {
 	if (s->rma)
-		return FI_RMA | (s->rma->write ? FI_WRITE : FI_READ);
+		return (shrimp_rma_atomic(s->rma) ? FI_ATOMIC : FI_RMA) |
+		       (shrimp_rma_writes(s->rma) ? FI_WRITE : FI_READ);
 	return FI_SEND |
 	       (s->desc_flags & RNIC_DESC_TAGGED ? FI_TAGGED : FI_MSG);
 }
@@ -60,7 +61,7 @@ static uint64_t comp_flags(const struct shrimp_send *s)
 static struct shrimp_cntr *cntr_of(const struct shrimp_ep *ep,
 				   const struct shrimp_send *s)
 {
-	return s->rma ? ep->rma_cntr[s->rma->write] : ep->tx_cntr;
+	return s->rma ? ep->rma_cntr[shrimp_rma_writes(s->rma)] : ep->tx_cntr;
 }
 
 /* An error without a completion to say it in. */
@@ -158,6 +159,12 @@ static int copy_iov(struct shrimp_op *op, const struct shrimp_send *s)
 	return 0;
 }
 
+static void free_iov(struct shrimp_op *op)
+{
+	if (op->s.iov != &op->one)
+		free((void *)(uintptr_t)op->s.iov);
+}
+
 struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 				const struct shrimp_send *s)
 {
@@ -173,20 +180,19 @@ struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 	op->descs = 0;
 	op->state = SHRIMP_OP_QUEUED;
 	op->counted = false;
-	if (s->rma) {
-		op->s.rma = shrimp_rma_keep(s);
-		if (!op->s.rma) {
-			shrimp_slab_put(&tp->ep->ops, op);
-			return NULL;
-		}
-	}
 	if (copy_iov(op, s)) {
-		shrimp_rma_free(op->s.rma);
 		shrimp_slab_put(&tp->ep->ops, op);
 		return NULL;
 	}
-	if (s->rma && op->s.rma->copy)
-		tp->ep->rma_copied += s->len;
+	if (s->rma && shrimp_rma_keep(op)) {
+		free_iov(op);
+		shrimp_slab_put(&tp->ep->ops, op);
+		return NULL;
+	}
+	if (s->rma) {
+		tp->ep->rma_copied += op->s.rma->st->kept;
+		tp->nrma++;
+	}
 	CDS_INIT_LIST_HEAD(&op->link);
 	cds_list_add_tail(&op->all, &tp->ops);
 	tp->nops++;
@@ -209,10 +215,11 @@ void shrimp_op_free(struct shrimp_op *op)
 		shrimp_names_del(&ep->op_names, op->name);
 	if (op->heap_off != SHRIMP_NO_HEAP)
 		rnic_heap_free(&ep->heap, op->heap_off);
-	if (op->s.iov != &op->one && op->s.iov)
-		free((void *)(uintptr_t)op->s.iov);
-	if (op->s.rma && op->s.rma->copy)
-		ep->rma_copied -= op->s.len;
+	free_iov(op);
+	if (op->s.rma) {
+		ep->rma_copied -= op->s.rma->st->kept;
+		op->tp->nrma--;
+	}
 	shrimp_rma_free(op->s.rma);
 	shrimp_slab_put(&ep->ops, op);
 }
@@ -335,6 +342,8 @@ static void free_chunk(struct shrimp_tx_peer *tp, uint32_t chunk)
 
 	tp->chunks[large]--;
 	rnic_pool_put(&tp->ep->pool, chunk);
+	/* another peer's stream may have waited for it */
+	tp->ep->unsettled = true;
 }
 
 /* Line @i was consumed: its chunk is free, its op perhaps done. */
@@ -417,12 +426,17 @@ static struct shrimp_op *tracked_op(struct shrimp_tx_peer *tp,
 	return o;
 }
 
+void shrimp_op_unqueue(struct shrimp_op *op)
+{
+	if (op->state != SHRIMP_OP_QUEUED || cds_list_empty(&op->link))
+		return;
+	op->tp->ep->queued--;
+	cds_list_del_init(&op->link);
+}
+
 static void set_state(struct shrimp_op *op, enum shrimp_op_state state)
 {
-	if (op->state == SHRIMP_OP_QUEUED && !cds_list_empty(&op->link)) {
-		op->tp->ep->queued--;
-		cds_list_del_init(&op->link);
-	}
+	shrimp_op_unqueue(op);
 	if (state == SHRIMP_OP_HELD || state == SHRIMP_OP_ANSWER)
 		op->tp->answers++;
 	op->state = state;
@@ -661,14 +675,34 @@ int shrimp_tx_publish(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 
 /* ---- the call ---- */
 
+void shrimp_tx_settle(struct shrimp_tx_peer *tp)
+{
+	tp->fast = tp->state == SHRIMP_TX_LIVE && !tp->self &&
+		   cds_list_empty(&tp->queue) && cds_list_empty(&tp->asking);
+}
+
+struct shrimp_op *shrimp_tx_enqueue_first(struct shrimp_tx_peer *tp,
+					  const struct shrimp_send *s)
+{
+	struct shrimp_op *op = shrimp_op_new(tp, s);
+
+	if (!op)
+		return NULL;
+	cds_list_add(&op->link, &tp->queue);
+	tp->ep->queued++;
+	tp->fast = false;
+	return op;
+}
+
 static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
 	struct shrimp_ep *ep = tp->ep;
 	struct shrimp_op *op;
 	int ret;
 
-	if (s->rma && s->inject &&
-	    ep->rma_copied + s->len > ep->domain->set->tx_buffer)
+	if (s->rma && (tp->nrma >= SHRIMP_RMA_QUEUE_MAX ||
+		       (s->inject &&
+			ep->rma_copied + s->len > ep->domain->set->tx_buffer)))
 		return -FI_EAGAIN;
 	op = shrimp_op_new(tp, s);
 	if (!op)
@@ -688,7 +722,7 @@ static int enqueue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 static bool must_queue(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
 	return tp->state != SHRIMP_TX_LIVE || !cds_list_empty(&tp->queue) ||
-	       (s->fence && tp->nops);
+	       !cds_list_empty(&tp->asking) || (s->fence && tp->nops);
 }
 
 /* The peer is gone: tell whoever can be told. */
@@ -729,7 +763,13 @@ static ssize_t give(struct shrimp_ep *ep, struct shrimp_tx_peer *tp,
 {
 	if (!tp->self)
 		return send_to(tp, s);
-	return s->rma ? shrimp_rma_run(tp, s, NULL) : shrimp_rx_self(ep, tp, s);
+	if (!s->rma)
+		return cds_list_empty(&tp->queue) ? shrimp_rx_self(ep, tp, s)
+						  : enqueue(tp, s);
+	/* behind messages that wait */
+	if (!cds_list_empty(&tp->queue) || shrimp_tx_full(ep))
+		return -FI_EAGAIN;
+	return shrimp_rma_run(tp, s, NULL);
 }
 
 ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,

@@ -29,6 +29,7 @@
 struct rnic_reach;
 struct shrimp_peer;
 struct shrimp_rma;
+struct shrimp_rma_failure;
 
 #define SHRIMP_NO_HEAP UINT64_MAX /* op has nothing in the heap */
 
@@ -60,7 +61,7 @@ struct shrimp_send {
 	uint64_t tag;		 /* 0 if not tagged */
 	uint64_t data;		 /* remote CQ data */
 	void *context;		 /* the caller's */
-	struct shrimp_rma *rma;	 /* RMA: what to do, see rma.h; or NULL */
+	struct shrimp_rma *rma;	 /* one-sided: what to do, rma.h; or NULL */
 	uint8_t desc_flags;	 /* RNIC_DESC_TAGGED, _CQ_DATA */
 	uint8_t level;		 /* enum shrimp_level */
 	bool inject;		 /* payload must be copied now */
@@ -75,22 +76,23 @@ enum shrimp_op_state {
 	SHRIMP_OP_HELD,	   /* published without payload */
 	SHRIMP_OP_STREAM,  /* payload asked for, being sent */
 	SHRIMP_OP_ANSWER,  /* waits for the receiver's word */
+	SHRIMP_OP_ASK,	   /* the owner of the memory does it in parts */
 };
 
 struct shrimp_op {
-	struct cds_list_head all;	/* in tx_peer.ops */
-	struct cds_list_head link;	/* in tx_peer.queue or .streams */
-	struct shrimp_tx_peer *tp;	/* where it goes */
-	struct shrimp_send s;		/* the request, iov below */
-	uint64_t name;			/* what the peer calls it, or 0 */
-	uint64_t heap_off;		/* payload in the heap */
-	uint64_t rx;			/* STREAM: the peer's receive */
-	size_t want;			/* STREAM: bytes asked for */
-	size_t sent;			/* STREAM: bytes published */
-	uint32_t descs;			/* published, not yet consumed */
-	uint8_t state;			/* enum shrimp_op_state */
-	bool counted;			/* completion already written */
-	struct iovec one;		/* iov of one entry */
+	struct cds_list_head all;  /* in tx_peer.ops */
+	struct cds_list_head link; /* in tx_peer.queue, .streams, .asking */
+	struct shrimp_tx_peer *tp; /* where it goes */
+	struct shrimp_send s;	   /* the request, iov below */
+	uint64_t name;		   /* what the peer calls it, or 0 */
+	uint64_t heap_off;	   /* payload in the heap */
+	uint64_t rx;		   /* STREAM: the peer's receive */
+	size_t want;		   /* STREAM: bytes asked for */
+	size_t sent;		   /* STREAM: bytes published */
+	uint32_t descs;		   /* published, not yet consumed */
+	uint8_t state;		   /* enum shrimp_op_state */
+	bool counted;		   /* completion already written */
+	struct iovec one;	   /* iov of one entry */
 	uint8_t small[RNIC_INLINE_MAX]; /* a queued small inject */
 };
 
@@ -98,6 +100,26 @@ struct shrimp_op {
 struct shrimp_inflight {
 	uint32_t chunk;	      /* to free, or RNIC_CHUNK_NONE */
 	struct shrimp_op *op; /* to tell, or NULL */
+};
+
+enum { SHRIMP_ASKS = 8 }; /* parts asked for and not answered */
+
+/* A part of a one-sided operation that the owner executes, see rma.h. */
+struct shrimp_asked {
+	struct shrimp_op *op; /* whose part */
+	size_t off;	      /* first byte of the operation */
+	uint32_t len;	      /* bytes */
+	uint32_t at;	      /* see rnic_lane_hold() */
+	const uint8_t *mem;   /* where the reply will be */
+};
+
+/* Those towards one peer, in order. */
+struct shrimp_asks {
+	struct shrimp_asked a[SHRIMP_ASKS]; /* ring */
+	uint32_t first;			    /* oldest, free running */
+	uint32_t n;			    /* how many */
+	uint64_t key;			    /* of the latest operation */
+	bool atomic;			    /* what it is */
 };
 
 enum shrimp_tx_state {
@@ -110,7 +132,7 @@ enum shrimp_tx_state {
 /* A destination of this endpoint. */
 struct shrimp_tx_peer {
 	struct rnic_lane_tx lane;	  /* LIVE: our end of the lane */
-	bool fast;			  /* LIVE, nothing queued, not self */
+	bool fast;			  /* LIVE, nothing waits, not self */
 	bool self;			  /* this endpoint itself */
 	uint8_t state;			  /* enum shrimp_tx_state */
 	bool in_active;			  /* linked in ep.active */
@@ -119,6 +141,7 @@ struct shrimp_tx_peer {
 	uint32_t chunks[2];		  /* held there: small, large */
 	uint32_t answers;		  /* ops that wait for an answer */
 	size_t nops;			  /* entries of ops */
+	size_t nrma;			  /* one-sided ones among them */
 	struct shrimp_ep *ep;		  /* whose destination */
 	struct shrimp_peer *peer;	  /* who */
 	struct rnic_remote *remote;	  /* ATTACH, LIVE, DOWN */
@@ -130,6 +153,8 @@ struct shrimp_tx_peer {
 	struct cds_list_head active;	  /* in ep.active */
 	struct cds_list_head queue;	  /* QUEUED, call order */
 	struct cds_list_head streams;	  /* STREAM, order of GO */
+	struct cds_list_head asking;	  /* ASK, parts not yet asked for */
+	struct shrimp_asks asks;	  /* parts that were */
 	struct cds_list_head ops;	  /* all */
 	struct shrimp_inflight *inflight; /* RNIC_LANE_LINES, by sequence */
 };
@@ -142,6 +167,13 @@ struct shrimp_tx_peer {
  */
 ssize_t shrimp_tx_send(struct shrimp_ep *ep, fi_addr_t dest,
 		       const struct shrimp_send *s);
+
+/*
+ * Sends what is queued at @tp, which is the endpoint itself: it was called by
+ * a name that had to be looked up, or there was no room. The rest waits for
+ * the next progress.
+ */
+void shrimp_tx_flush_self(struct shrimp_tx_peer *tp);
 
 /* Moves everything under way: answers, credits, streams, queues. */
 void shrimp_tx_progress(struct shrimp_ep *ep);
@@ -193,16 +225,23 @@ struct shrimp_op *shrimp_op_new(struct shrimp_tx_peer *tp,
 /* Unlinks and frees @op, its name, its place in the heap. */
 void shrimp_op_free(struct shrimp_op *op);
 
-/* How an RMA operation failed. */
-struct shrimp_rma_failure {
-	int err;       /* FI_ code, 0: it did not */
-	size_t moved;  /* bytes moved before */
-	uint64_t key;  /* of the access that failed */
-	uint64_t addr; /* its address */
-	uint64_t len;  /* and length */
-};
+/* @op is queued no more, if it was. */
+void shrimp_op_unqueue(struct shrimp_op *op);
 
-/* Reports @s, an RMA operation that failed (contract I2). */
+/*
+ * Queues @s before all others of @tp: a part of it was done. Its op, or NULL:
+ * no memory.
+ */
+struct shrimp_op *shrimp_tx_enqueue_first(struct shrimp_tx_peer *tp,
+					  const struct shrimp_send *s);
+
+/* Nothing may wait for @tp any more: then the short way is open again. */
+void shrimp_tx_settle(struct shrimp_tx_peer *tp);
+
+/* This endpoint as its own destination. NULL: no memory. */
+struct shrimp_tx_peer *shrimp_tx_self(struct shrimp_ep *ep);
+
+/* Reports @s, a one-sided operation that failed (contract I2). */
 void shrimp_tx_rma_error(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 			 const struct shrimp_rma_failure *f);
 

@@ -65,6 +65,7 @@ static struct shrimp_tx_peer *tx_new(struct shrimp_ep *ep,
 	tp->conn = -1;
 	CDS_INIT_LIST_HEAD(&tp->queue);
 	CDS_INIT_LIST_HEAD(&tp->streams);
+	CDS_INIT_LIST_HEAD(&tp->asking);
 	CDS_INIT_LIST_HEAD(&tp->ops);
 	ep->by_peer[peer->id] = tp;
 	return tp;
@@ -103,7 +104,9 @@ static void go_live(struct shrimp_tx_peer *tp)
 			  ep->domain->set->lane_lines, tp->remote->fence);
 	tp->retired = tp->lane.taken;
 	tp->state = SHRIMP_TX_LIVE;
-	tp->fast = cds_list_empty(&tp->queue);
+	shrimp_tx_settle(tp);
+	/* what was queued meanwhile can go now */
+	ep->unsettled = true;
 	rnic_count64(&ep->stats->peers, 1);
 	rnic_count64(tp->remote->by_socket ? &ep->stats->attach_socket
 					   : &ep->stats->attach_proc,
@@ -191,6 +194,26 @@ int shrimp_tx_again(struct shrimp_ep *ep, fi_addr_t dest,
 	return shrimp_tx_contact(ep, dest, tp);
 }
 
+struct shrimp_tx_peer *shrimp_tx_self(struct shrimp_ep *ep)
+{
+	struct shrimp_peer *peer;
+	struct shrimp_tx_peer *tp;
+
+	if (RNIC_LIKELY(ep->self != NULL))
+		return ep->self;
+	peer = shrimp_peer_intern(&ep->domain->peers, &ep->addr);
+	if (!peer)
+		return NULL;
+	tp = shrimp_tx_by_id(ep, peer->id);
+	if (!tp) {
+		tp = tx_new(ep, peer);
+		if (tp)
+			begin(tp);
+	}
+	ep->self = tp;
+	return tp;
+}
+
 /* Queued operations of @from move behind those of @to. */
 static void move_queue(struct shrimp_tx_peer *from, struct shrimp_tx_peer *to)
 {
@@ -204,9 +227,17 @@ static void move_queue(struct shrimp_tx_peer *from, struct shrimp_tx_peer *to)
 		op->tp = to;
 		from->nops--;
 		to->nops++;
+		if (op->s.rma) {
+			from->nrma--;
+			to->nrma++;
+		}
 	}
-	to->fast = to->fast && cds_list_empty(&to->queue);
+	shrimp_tx_settle(to);
 	shrimp_tx_activate(to);
+	to->ep->unsettled = true;
+	/* now: later sends to itself do not look at the queue */
+	if (to->self)
+		shrimp_tx_flush_self(to);
 }
 
 /* The service @tp names is the endpoint @addr. */
@@ -230,6 +261,8 @@ static void resolved(struct shrimp_tx_peer *tp, const struct rnic_addr *addr)
 		ep->by_peer[real->id] = tp;
 		tp->peer = real;
 		begin(tp);
+		if (tp->self)
+			shrimp_tx_flush_self(tp);
 		return;
 	}
 	move_queue(tp, known);
@@ -291,6 +324,7 @@ static void drop_inflight(struct shrimp_tx_peer *tp)
 /* Gives back what belongs to a living peer: lane, windows, process. */
 static void release(struct shrimp_tx_peer *tp)
 {
+	tp->asks.n = 0;
 	shrimp_rma_release(tp);
 	if (tp->lane.sh)
 		rnic_remote_unmap_lane(tp->lane.sh);
@@ -322,6 +356,8 @@ void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err)
 	}
 	tp->state = SHRIMP_TX_DOWN;
 	tp->error = err;
+	/* its chunks are for others */
+	tp->ep->unsettled = true;
 	tp->fast = false;
 	drop_inflight(tp);
 	cds_list_for_each_entry_safe (op, next, &tp->ops, all)
@@ -432,6 +468,12 @@ void shrimp_tx_fini(struct shrimp_ep *ep)
 	shrimp_slab_fini(&ep->ops);
 }
 
+/* It has happened; only its events are not yet sent. */
+static bool is_done(const struct shrimp_op *op)
+{
+	return op->s.rma && op->s.rma->st->done;
+}
+
 /* Only what is not published can be taken back. */
 int shrimp_tx_cancel(struct shrimp_ep *ep, void *context)
 {
@@ -441,7 +483,8 @@ int shrimp_tx_cancel(struct shrimp_ep *ep, void *context)
 		if (!ep->by_peer[i])
 			continue;
 		cds_list_for_each_entry (op, &ep->by_peer[i]->queue, link) {
-			if (op->s.context != context || op->s.no_context)
+			if (op->s.context != context || op->s.no_context ||
+			    is_done(op))
 				continue;
 			shrimp_tx_finish(op, FI_ECANCELED);
 			return 0;

@@ -8,8 +8,10 @@
  * looked at in the next call.
  */
 #include "lib/domain.h"
+#include "lib/rma.h"
 #include "lib/rx.h"
 #include "lib/tx.h"
+#include "lib/window.h"
 #include "shm/copy.h"
 
 /* The receiver wants @len bytes of held @op as DATA for its receive @rx. */
@@ -44,8 +46,13 @@ static void take_answers(struct shrimp_tx_peer *tp)
 	enum rnic_ret_code code;
 
 	while ((code = rnic_lane_ret_take(&tp->lane, &r)) != RNIC_RET_NONE) {
-		struct shrimp_op *op =
-			shrimp_names_find(&tp->ep->op_names, r.op);
+		struct shrimp_op *op;
+
+		if (code == RNIC_RET_REPLY) {
+			shrimp_rma_reply(tp, &r);
+			continue;
+		}
+		op = shrimp_names_find(&tp->ep->op_names, r.op);
 
 		/* names come from a peer: only its own operations count */
 		if (!op || op->tp != tp)
@@ -146,7 +153,7 @@ static bool outstanding(const struct shrimp_tx_peer *tp)
 
 static void flush_queue(struct shrimp_tx_peer *tp)
 {
-	while (!cds_list_empty(&tp->queue)) {
+	while (!cds_list_empty(&tp->queue) && cds_list_empty(&tp->asking)) {
 		struct shrimp_op *op = cds_list_first_entry(
 			&tp->queue, struct shrimp_op, link);
 
@@ -155,7 +162,55 @@ static void flush_queue(struct shrimp_tx_peer *tp)
 		if (shrimp_tx_publish(tp, &op->s, op))
 			return;
 	}
-	tp->fast = true;
+	shrimp_tx_settle(tp);
+}
+
+/* A message to itself that was queued; an inject's payload is in the heap. */
+static int send_self(struct shrimp_tx_peer *tp, struct shrimp_op *op)
+{
+	struct shrimp_send s = op->s;
+	struct iovec kept = { .iov_len = s.len };
+	ssize_t ret;
+
+	if (op->heap_off != SHRIMP_NO_HEAP) {
+		kept.iov_base = tp->ep->place.heap + op->heap_off;
+		s.iov = &kept;
+		s.niov = 1;
+	}
+	ret = shrimp_rx_self(tp->ep, tp, &s);
+	if (!ret)
+		/* reported, or another op stands for it */
+		shrimp_op_free(op);
+	else if (ret != -FI_EAGAIN)
+		shrimp_tx_finish(op, (int)-ret);
+	return ret == -FI_EAGAIN ? -FI_EAGAIN : 0;
+}
+
+void shrimp_tx_flush_self(struct shrimp_tx_peer *tp)
+{
+	int ret = 0;
+
+	while (!ret && !cds_list_empty(&tp->queue)) {
+		struct shrimp_op *op = cds_list_first_entry(
+			&tp->queue, struct shrimp_op, link);
+
+		if (op->s.rma)
+			ret = shrimp_rma_run(tp, &op->s, op);
+		else
+			ret = send_self(tp, op);
+	}
+}
+
+/*
+ * To itself: what waits for unexpected messages to be taken, and posted
+ * invalidations.
+ */
+static bool move_self(struct shrimp_tx_peer *tp)
+{
+	bool more = shrimp_window_progress(tp->ep);
+
+	shrimp_tx_flush_self(tp);
+	return !tp->nops && !more;
 }
 
 /* Moves what goes to @tp. True if nothing is left to do for it. */
@@ -165,8 +220,10 @@ static bool move(struct shrimp_tx_peer *tp)
 		shrimp_tx_connect(tp);
 		return false;
 	}
-	if (tp->state == SHRIMP_TX_DOWN || tp->self)
+	if (tp->state == SHRIMP_TX_DOWN)
 		return true;
+	if (tp->self)
+		return move_self(tp);
 	if (tp->answers)
 		take_answers(tp);
 	if (tp->inflight_bits || !cds_list_empty(&tp->queue)) {
@@ -175,7 +232,9 @@ static bool move(struct shrimp_tx_peer *tp)
 	}
 	if (!cds_list_empty(&tp->streams))
 		run_streams(tp);
-	if (!cds_list_empty(&tp->queue))
+	if (!cds_list_empty(&tp->asking))
+		shrimp_rma_ask_on(tp);
+	if (!tp->fast)
 		flush_queue(tp);
 	/* relaxed: the flag only ends what would never end */
 	if (rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
@@ -187,6 +246,7 @@ void shrimp_tx_progress(struct shrimp_ep *ep)
 {
 	struct shrimp_tx_peer *tp, *next;
 
+	ep->unsettled = false;
 	cds_list_for_each_entry_safe (tp, next, &ep->active, active) {
 		if (!move(tp))
 			continue;
@@ -201,8 +261,10 @@ static bool has_news(struct shrimp_tx_peer *tp)
 
 	if (tp->state != SHRIMP_TX_LIVE)
 		return tp->state != SHRIMP_TX_DOWN;
+	/* relaxed: an agent, once there, looks after invalidations */
 	if (tp->self)
-		return false;
+		return !cds_list_empty(&tp->ep->fencing) &&
+		       !rnic_load32_relaxed(&tp->ep->domain->agent_runs);
 	e = &tp->lane.sh->ret[tp->lane.ret % RNIC_RET_ENTRIES];
 	/* relaxed: only whether to look again; taking acquires (L2, L3) */
 	if (rnic_load64_relaxed(&e->head) >> 32 == (uint32_t)(tp->lane.ret + 1))
@@ -217,7 +279,7 @@ bool shrimp_tx_pending(struct shrimp_ep *ep)
 	struct shrimp_tx_peer *tp;
 
 	cds_list_for_each_entry (tp, &ep->active, active)
-		if (has_news(tp))
+		if (ep->unsettled || has_news(tp))
 			return true;
 	return false;
 }

@@ -22,7 +22,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +38,34 @@ extern "C" {
 
 /* Name to pass to fi_open_ops(), of a domain, for struct fi_ops_shrimp_mem. */
 #define FI_SHRIMP_OPS_MEM "shrimp_mem_1"
+
+/* Name to pass to fi_open_ops(), of a domain, for struct fi_ops_shrimp_mr. */
+#define FI_SHRIMP_OPS_MR "shrimp_mr_1"
+
+/* Name to pass to fi_open_ops(), of a domain: struct fi_ops_shrimp_cache. */
+#define FI_SHRIMP_OPS_CACHE "shrimp_cache_1"
+
+/*
+ * fi_eq_read(3): event of fi_ops_shrimp_mr.close_async; its entry is a
+ * struct fi_eq_entry: @fid the address that the closed object had, @context as
+ * given to the call, @data the key.
+ */
+#define FI_SHRIMP_MR_CLOSED (FI_PROV_SPECIFIC | 1)
+
+/* Flags of completions: what was posted by fi_ops_shrimp_mr. */
+#define FI_SHRIMP_REG	     (1ULL << 61) /* post_reg */
+#define FI_SHRIMP_INVALIDATE (1ULL << 62) /* post_invalidate */
+
+/*
+ * Flag of fi_mr_regattr(3) and the calls like it, of one range: its pages come
+ * at the first touch, by whoever touches them. Registering costs the same
+ * whatever the length, pins nothing, and does not look whether anything is
+ * mapped there; what is, is found out page by page. An access to what is not
+ * ends in FI_EFAULT, and the next one is looked up anew. The key covers
+ * addresses: what is mapped there later is reached in its turn. (A range of
+ * 2^47 bytes or more covers the whole address space with or without it.)
+ */
+#define FI_SHRIMP_ON_DEMAND (1ULL << 60)
 
 /*
  * How a message's payload travelled. New paths are appended before
@@ -48,6 +81,15 @@ enum fi_shrimp_path {
 	FI_SHRIMP_PATH_SELF,   /* from an endpoint to itself */
 	FI_SHRIMP_PATH_SPARE,  /* not used yet; keeps the array even */
 	FI_SHRIMP_PATH_MAX
+};
+
+/* How a one-sided operation got to the memory it was for. */
+enum fi_shrimp_reach {
+	FI_SHRIMP_REACH_MAPPED, /* load, store, CPU atomics on shared pages */
+	FI_SHRIMP_REACH_CMA,	/* process_vm_readv, process_vm_writev */
+	FI_SHRIMP_REACH_OWNER,	/* its owner executed it */
+	FI_SHRIMP_REACH_SPARE,	/* not used */
+	FI_SHRIMP_REACH_MAX
 };
 
 /* Messages and payload bytes by path, in one direction. */
@@ -76,6 +118,33 @@ struct fi_shrimp_stats {
 	uint64_t sleeps;	     /* times this side went to sleep */
 	uint64_t attach_proc;	     /* peers attached through /proc */
 	uint64_t attach_socket;	     /* peers attached over the socket */
+	uint64_t rma_ops[FI_SHRIMP_REACH_MAX];	  /* fi_rma(3), by this side */
+	uint64_t rma_bytes[FI_SHRIMP_REACH_MAX];  /* bytes of them */
+	uint64_t atomic_ops[FI_SHRIMP_REACH_MAX]; /* fi_atomic(3), likewise */
+	uint64_t served; /* parts of operations executed for peers */
+	/* registration on demand */
+	uint64_t page_asks;	    /* this side asked for a peer's pages */
+	uint64_t page_requests;	    /* peers asked this side for pages */
+	uint64_t page_faults;	    /* pages made present at a touch */
+	uint64_t page_merged;	    /* touches that another's fault served */
+	uint64_t pages_prefetched;  /* pages made present by advice */
+	uint64_t pages_invalidated; /* pages that went, or were refreshed */
+	uint64_t mrs_gone;	    /* other regions whose memory did */
+	uint64_t mrs_implicit;	    /* whole-address-space registrations */
+	/* registration cache */
+	uint64_t cache_hits;	  /* ranges found */
+	uint64_t cache_misses;	  /* ranges looked at, and kept */
+	uint64_t cache_uncached;  /* ranges that could not be kept */
+	uint64_t cache_evictions; /* dropped at a limit, or by flush */
+	uint64_t cache_unmapped;  /* dropped: unmapped or replaced */
+	uint64_t cache_moved;	  /* dropped: moved by mremap(2) */
+	uint64_t cache_discarded; /* dropped: given up by madvise(2) */
+	uint64_t cache_told;	  /* dropped: unmap_begin, or memory freed */
+	uint64_t cache_lost;	  /* dropped: an event may have been missed */
+	uint64_t cache_merged;	  /* dropped: part of a larger one now */
+	uint64_t cache_entries;	  /* ranges in it now */
+	uint64_t cache_bytes;	  /* and their bytes */
+	uint64_t cache_pinned;	  /* bytes it keeps locked now */
 };
 
 /*
@@ -128,6 +197,307 @@ struct fi_ops_shrimp_mem {
 	 * thread. Returns 0 or -FI_EINVAL (nothing was allocated there).
 	 */
 	int (*free)(struct fid *fid, void *ptr);
+	/*
+	 * Asks the kernel on which NUMA nodes the pages of bytes @off, @len of
+	 * region @mr lie, counted from its start and within one of its ranges;
+	 * pages of the kernel's small size. @node[i] becomes the node of page
+	 * i, for at most @n pages, or a negative FI_ code: -FI_ENOENT (this
+	 * process has not touched it), -FI_EFAULT (nothing is mapped there).
+	 * Any thread; does system calls, makes no page. Present if size says
+	 * so. Returns the number of pages of the range, which may be more than
+	 * @n; or -FI_EINVAL (no region, @len 0, beyond the range), -FI_ENOSYS
+	 * (no libnuma, or a kernel without NUMA), -FI_EOPBADSTATE (child of a
+	 * fork).
+	 */
+	ssize_t (*nodes)(struct fid_mr *mr, size_t off, size_t len, int *node,
+			 size_t n);
+};
+
+/* What advise may be asked for. */
+enum fi_shrimp_advice {
+	FI_SHRIMP_PREFETCH_READ = 1,  /* pages to be read */
+	FI_SHRIMP_PREFETCH_WRITE = 2, /* pages to be written, and read */
+};
+
+/* What fi_shrimp_mr_info.flags says. */
+enum fi_shrimp_mr_flag {
+	FI_SHRIMP_MR_LIVE = 1 << 0,	 /* its key can be used now */
+	FI_SHRIMP_MR_WINDOW = 1 << 1,	 /* a window, else a region */
+	FI_SHRIMP_MR_ON_DEMAND = 1 << 2, /* pages come at the first touch */
+	FI_SHRIMP_MR_IMPLICIT = 1 << 3,	 /* most of the address space */
+	FI_SHRIMP_MR_LIST = 1 << 4,	 /* several ranges under one key */
+	FI_SHRIMP_MR_OFFSET = 1 << 5,	 /* addressed from 0, else by address */
+	FI_SHRIMP_MR_GIVEN = 1 << 6,	 /* peers may use the key */
+	FI_SHRIMP_MR_PINNED = 1 << 7,	 /* all its pages are locked by it */
+};
+
+/* Entries of fi_shrimp_mr_info.leaves. */
+enum fi_shrimp_mr_leaf {
+	FI_SHRIMP_LEAF_EXTENT, /* any number of pages that follow each other */
+	FI_SHRIMP_LEAF_4K,     /* small pages */
+	FI_SHRIMP_LEAF_2M,     /* 2 MiB */
+	FI_SHRIMP_LEAF_1G,     /* 1 GiB */
+	FI_SHRIMP_LEAF_MAX
+};
+
+/* A region or window: its entry in the device's tables, and its translation. */
+struct fi_shrimp_mr_info {
+	size_t size;	    /* set by the caller: sizeof *this */
+	uint64_t key;	    /* FI_KEY_NOTAVAIL: none yet, or none any more */
+	uint64_t addr;	    /* first address of the first range */
+	uint64_t len;	    /* bytes, of all ranges */
+	uint64_t access;    /* FI_ bits as registered, or bound */
+	uint64_t version;   /* of its MPT slot, odd: invalid; 0: it has none */
+	uint64_t binding;   /* number of the binding; 0: it has no slot */
+	uint32_t slot;	    /* MPT slot, if version is not 0 */
+	uint32_t flags;	    /* enum fi_shrimp_mr_flag */
+	uint64_t windows;   /* that are bound to it */
+	uint64_t mtt_pages; /* table pages (4 KiB) of its own */
+	uint64_t leaves[FI_SHRIMP_LEAF_MAX]; /* of its translation, by size */
+	uint64_t faults;      /* on demand: pages that came at a touch */
+	uint64_t prefetched;  /* and before it */
+	uint64_t invalidated; /* and that went again */
+};
+
+/* What fi_shrimp_mr_piece.state says. */
+enum fi_shrimp_piece_state {
+	FI_SHRIMP_PIECE_PRESENT = 1 << 0, /* its pages are known to be there */
+	FI_SHRIMP_PIECE_PINNED = 1 << 1,  /* and are locked by the region */
+};
+
+/*
+ * Pages that follow each other in a region and are alike. @space: 0 memory of
+ * the device, 1 to 255 a memory file of the application, -1 reached by address.
+ * @node: NUMA node, as the kernel says, or a negative FI_ code: -FI_ENOENT (not
+ * touched), -FI_EFAULT (not mapped), -FI_ENOSYS (not known).
+ */
+struct fi_shrimp_mr_piece {
+	uint64_t addr;	/* owner's address of its first byte */
+	uint64_t len;	/* bytes */
+	uint32_t leaf;	/* log2 of the leaves: 12, 21, 30; 0: one extent */
+	int32_t space;	/* where it lies */
+	int32_t node;	/* on which node */
+	uint32_t state; /* enum fi_shrimp_piece_state */
+};
+
+/* A part of a region, for a window. */
+struct fi_shrimp_mr_part {
+	struct fid_mr *mr; /* region with a key, no window */
+	uint64_t off;	   /* first byte, from the region's start */
+	uint64_t len;	   /* bytes, not 0, within the region */
+};
+
+/*
+ * Registration beyond fi_mr(3), and memory windows, behind FI_SHRIMP_OPS_MR of
+ * a domain. Objects are those of fi_mr(3): struct fid_mr, closed by
+ * fi_close(), with fi_mr_key() and fi_mr_desc().
+ *
+ * A window is a key of its own onto parts of live regions of its domain, with
+ * some of their rights. Binding it pins nothing. It begins, and ends, bound to
+ * nothing (NULL), and has no key then (FI_KEY_NOTAVAIL). Its addresses are
+ * those of its domain's mode: offsets from 0, or (FI_MR_VIRT_ADDR) addresses
+ * from that of its first byte on. Counters bound to a region do not count what
+ * comes through a window. A region with windows cannot be closed (-FI_EBUSY);
+ * if it is refreshed they follow it. Of a region on demand they touch pages as
+ * the region's own key does; memory that is unmapped under a region is gone for
+ * windows onto it as for the region.
+ *
+ * All calls may be made by any thread, each object by one at a time, and, if
+ * they are made by a child of a fork, return -FI_EOPBADSTATE. None makes
+ * progress; those that wait, for peers that are using a key at that moment, say
+ * so: a peer is waited for until it has moved what it is moving, at most
+ * 512 KiB; a dead one is not waited for, one that is stopped there is, with a
+ * warning.
+ */
+struct fi_ops_shrimp_mr {
+	size_t size; /* sizeof this table in the provider */
+	/*
+	 * Registers @n regions of domain @domain, each as
+	 * fi_mr_regattr(@attr[i], @flags) would, in one call: fixed costs are
+	 * paid once, and ranges that follow each other page by page with the
+	 * same access are pinned as one. No key is live before it is sure that
+	 * all will be. May sleep while pages come.
+	 * Returns 0 with all of @mr, or, with @mr as it was and nothing left
+	 * of any of them, what fi_mr_regattr() says of the first that failed:
+	 * -FI_EINVAL (also @n 0), -FI_ENOSYS, -FI_EFAULT, -FI_ENOKEY (a key is
+	 * taken, or wanted twice), -FI_ENOMEM, -FI_ENOSPC, -FI_EFBIG.
+	 */
+	int (*reg_batch)(struct fid *domain, const struct fi_mr_attr *attr,
+			 size_t n, uint64_t flags, struct fid_mr **mr);
+	/*
+	 * fi_mr_refresh(3) of one range (NULL: all of the region): the pages
+	 * behind it are others by now. Its key, and those of windows onto it,
+	 * mean nothing while the call lasts: what peers begin then fails with
+	 * FI_EKEYREJECTED, what they had begun has come to an end before the
+	 * new pages can be reached, or goes on in them if it did not look
+	 * meanwhile. Waits for peers; may sleep while pages come. Pages of a
+	 * region on demand, here only those of the range, become absent, and
+	 * come at their next touch as they are then; it needs this only for
+	 * changes that no monitor hears of, as by mprotect(2).
+	 * Returns 0; -FI_EINVAL (a window; the range is not in the region),
+	 * -FI_EBUSY (another refresh is under way); or -FI_EFAULT,
+	 * -FI_ENOMEM, -FI_ENOSPC, and what membarrier(2) says: then the keys
+	 * stay without a meaning until a refresh succeeds or they are closed.
+	 */
+	int (*update)(struct fid_mr *mr, const struct iovec *range);
+	/*
+	 * Tells of region or window @mr: the fields of @info (may be NULL) that
+	 * its size has, and pieces of its translation, in order: *@n of them
+	 * at most at @piece; *@n becomes their number, which may be more. @n
+	 * NULL: no pieces, and no system call. The kernel is asked for the
+	 * node of each page, so pieces of large regions take time. Of most of
+	 * the address space (FI_SHRIMP_MR_IMPLICIT) there is one piece.
+	 * Returns 0, -FI_EINVAL, -FI_EBUSY (a refresh is under way),
+	 * -FI_ENOMEM.
+	 */
+	int (*query)(struct fid_mr *mr, struct fi_shrimp_mr_info *info,
+		     struct fi_shrimp_mr_piece *piece, size_t *n);
+	/*
+	 * Closes region or window @mr without waiting: no peer finds its key
+	 * after the call. When nobody touches the memory any more the object
+	 * is freed, its pages are unlocked, and event FI_SHRIMP_MR_CLOSED with
+	 * @context is put into @eq; several events come in any order. Until
+	 * then domain and EQ cannot be closed (-FI_EBUSY), and @mr must not be
+	 * used. If the kernel refuses the fence, the event is an error
+	 * (fi_eq_readerr(3), the same fid, context and data) and @mr is to be
+	 * closed once more. A thread of the
+	 * provider waits; without it registration calls, progress and
+	 * fi_eq_read(3) of @eq look.
+	 * Returns 0; -FI_EINVAL (no EQ of the same fabric), -FI_EBUSY (windows
+	 * are bound to it, a refresh or a posted operation is under way),
+	 * -FI_ENOMEM: then nothing happened.
+	 */
+	int (*close_async)(struct fid_mr *mr, struct fid_eq *eq, void *context);
+	/*
+	 * Makes a window, bound to nothing, of domain @domain. fi_close()
+	 * invalidates and frees it. Returns 0 with *@mw, -FI_EINVAL or
+	 * -FI_ENOMEM.
+	 */
+	int (*window)(struct fid *domain, void *context, struct fid_mr **mw);
+	/*
+	 * Binds window @mw to @part, with rights @access, some of the
+	 * region's. Its key is a new one of the provider's with
+	 * FI_MR_PROV_KEY, else @requested_key. If it is bound it is
+	 * invalidated first, as by invalidate_window.
+	 * Returns 0; -FI_EINVAL (no window; the part is not within a region of
+	 * the domain, or is a window; access is 0 or more than the region's):
+	 * @mw stays bound as it was; or, bound to nothing then, -FI_EINVAL (the
+	 * region is not enabled), -FI_ENOKEY (the key is taken), -FI_EBUSY (it
+	 * is being refreshed, or that failed), -FI_ENOMEM, -FI_ENOSPC.
+	 * -FI_EBUSY also if a posted operation of @mw is under way, and what
+	 * membarrier(2) says: then it is not known whether peers still use the
+	 * old key.
+	 */
+	int (*bind_window)(struct fid_mr *mw,
+			   const struct fi_shrimp_mr_part *part,
+			   uint64_t access, uint64_t requested_key);
+	/*
+	 * Takes the key of bound window @mw back: when it returns nobody uses
+	 * it any more. Waits for peers.
+	 * Returns 0, -FI_EINVAL (no window, or not bound), -FI_EBUSY (a posted
+	 * operation is under way), what membarrier(2) says: call it again.
+	 */
+	int (*invalidate_window)(struct fid_mr *mw);
+	/*
+	 * Fast registration: posts the binding of window @mw, bound to
+	 * nothing, to @n parts (1 to 16, of one or more regions; at most 16
+	 * ranges in all) on the transmit queue of endpoint @ep of the same
+	 * domain. Done in the order of the calls: what is posted on @ep
+	 * afterwards may use, or tell, the key, which fi_mr_key() gives when
+	 * the call has returned. @access, @requested_key: as bind_window.
+	 * @flags: those of fi_sendmsg(3) but FI_INJECT, FI_REMOTE_CQ_DATA and
+	 * FI_MATCH_COMPLETE; FI_FENCE: after all that @ep has under way.
+	 * Completes in the transmit CQ with @context and flags FI_SHRIMP_REG
+	 * (FI_COMPLETION asks for it where completions are selective), and
+	 * counts for the counter of FI_SEND. Never waits for a peer.
+	 * Returns 0; errors are told by the call, which has done nothing then:
+	 * -FI_EAGAIN (as sends: make progress, try again), -FI_EINVAL,
+	 * -FI_EBUSY (@mw is bound or has a posted operation; a region is being
+	 * refreshed), -FI_ENOKEY, -FI_ENOMEM, -FI_ENOSPC, -FI_EOPBADSTATE.
+	 */
+	ssize_t (*post_reg)(struct fid_ep *ep, struct fid_mr *mw,
+			    const struct fi_shrimp_mr_part *parts, size_t n,
+			    uint64_t access, uint64_t requested_key,
+			    uint64_t flags, void *context);
+	/*
+	 * Posts the invalidation of bound window @mw. No peer finds its key
+	 * after the call. It completes, as post_reg but with
+	 * FI_SHRIMP_INVALIDATE, when nobody uses the key any more: in the call
+	 * if no peer is using a key of this domain at that moment, else with
+	 * later progress. Never waits for a peer. Until then the window cannot
+	 * be bound or closed (-FI_EBUSY); its regions can be closed (which
+	 * waits). It cannot be cancelled; if @ep is closed before, it has no
+	 * completion, and invalidate_window or fi_close() end it.
+	 * Returns 0; -FI_EAGAIN, -FI_EINVAL, -FI_EBUSY, -FI_ENOMEM,
+	 * -FI_EOPBADSTATE: nothing happened. If membarrier(2) is refused the
+	 * completion is an error, and invalidate_window is to be called.
+	 */
+	ssize_t (*post_invalidate)(struct fid_ep *ep, struct fid_mr *mw,
+				   uint64_t flags, void *context);
+	/*
+	 * Makes the pages of bytes @off, @len of @mr, counted from its start,
+	 * present now: a region, no window, with FI_SHRIMP_ON_DEMAND, which is
+	 * enabled and which peers may use. @advice: enum fi_shrimp_advice; the
+	 * region has the right, local or remote. Any thread; sleeps while pages
+	 * come.
+	 * Returns 0, or with some of them present -FI_EINVAL (no such region or
+	 * advice, @len 0, beyond the end), -FI_EACCES (the right), -FI_EFAULT
+	 * (not all is mapped, or not writable), -FI_EAGAIN (they go as fast as
+	 * they come), -FI_ENOMEM, -FI_ENOSPC (tables, or pins that are
+	 * required), -FI_EOPBADSTATE (child of a fork).
+	 */
+	int (*advise)(struct fid_mr *mr, size_t off, size_t len,
+		      uint32_t advice);
+};
+
+/*
+ * The registration cache of a domain, behind FI_SHRIMP_OPS_CACHE: regions that
+ * are registered once and found again, and how an allocator or a runtime tells
+ * of memory that goes. FI_SHRIMP_MR_CACHE=off: acquire registers each time.
+ * If made by a child of a fork all calls return -FI_EOPBADSTATE.
+ */
+struct fi_ops_shrimp_cache {
+	size_t size; /* sizeof this table in the provider */
+	/*
+	 * A region of domain @domain with rights @access, and maybe more, that
+	 * covers @len bytes at @buf, and maybe more: one that was released, or
+	 * is in use, or a new one. It is not closed but released, is bound to
+	 * nothing, and its memory is not locked. Where its addresses are
+	 * offsets they count from the start of the region: query of struct
+	 * fi_ops_shrimp_mr tells. Any thread; a hit takes no lock.
+	 * Returns 0 with *@mr; -FI_EINVAL (@len 0, a range that wraps, a remote
+	 * right where keys are the client's, as they are unless it offers
+	 * FI_MR_PROV_KEY and FI_SHRIMP_MR_MODE has prov_key, or where regions
+	 * are bound to endpoints); -FI_EFAULT (not mapped, or not with that
+	 * protection), -FI_ENOMEM, -FI_ENOSPC. Partner: release.
+	 */
+	int (*acquire)(struct fid *domain, const void *buf, size_t len,
+		       uint64_t access, struct fid_mr **mr);
+	/*
+	 * Gives @mr of acquire back. It stays registered until it is evicted,
+	 * its memory goes, a larger one takes its place, or flush; its key can
+	 * be used until then, so who tells it to peers trusts them. Any thread;
+	 * takes no lock unless it, or others above a limit, are to be closed.
+	 * Returns 0 or -FI_EINVAL (not of acquire).
+	 */
+	int (*release)(struct fid_mr *mr);
+	/*
+	 * Before @len bytes at @addr are unmapped, replaced, moved, given up or
+	 * truncated by whatever means, and unmap_end with the same values
+	 * after that, also if it failed: nothing of them is cached between the
+	 * two. For all domains of this process. Required with
+	 * FI_SHRIMP_MR_CACHE_MONITOR=notify, harmless with others. Any thread,
+	 * also one that holds the allocator's locks: no lock is taken, nothing
+	 * allocated. Nests. Return 0 or -FI_EINVAL (no domain, a range that
+	 * wraps).
+	 */
+	int (*unmap_begin)(struct fid *domain, const void *addr, size_t len);
+	int (*unmap_end)(struct fid *domain, const void *addr, size_t len);
+	/*
+	 * Drops what nobody uses from the cache of @domain. Any thread; waits
+	 * for peers that use a key of it. Returns 0 or -FI_EINVAL.
+	 */
+	int (*flush)(struct fid *domain);
 };
 
 #ifdef __cplusplus
