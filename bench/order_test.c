@@ -23,19 +23,28 @@ static void sizes_are_read(void **state)
 	struct bench_sizes sizes;
 
 	(void)state;
-	assert_int_equal(bench_sizes_parse(&sizes, "0,8,4K,2m"), 0);
-	assert_int_equal(sizes.n, 4);
+	assert_int_equal(bench_sizes_parse(&sizes, "0,8,4K,2m,1G"), 0);
+	assert_int_equal(sizes.n, 5);
 	assert_int_equal(sizes.byte[0], 0);
 	assert_int_equal(sizes.byte[2], 4096);
 	assert_int_equal(sizes.byte[3], 2 << 20);
-	assert_int_equal(bench_sizes_largest(&sizes), 2 << 20);
+	assert_int_equal(bench_sizes_largest(&sizes), 1 << 30);
 }
 
 static void bad_sizes_change_nothing(void **state)
 {
 	static const char *const bad[] = {
-		"",   ",",   "8,",	 "8,,8",  "8x",
-		"-1", "4KB", "1048577K", "2048M", "99999999999999999999",
+		"",
+		",",
+		"8,",
+		"8,,8",
+		"8x",
+		"-1",
+		"4KB",
+		"1048577K",
+		"2048M",
+		"2G",
+		"99999999999999999999",
 	};
 	struct bench_sizes sizes = { .n = 42 };
 	size_t i;

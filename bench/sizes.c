@@ -26,6 +26,8 @@ static int size_parse(size_t *size, const char **text)
 		shift = 10;
 	else if (*end == 'M' || *end == 'm')
 		shift = 20;
+	else if (*end == 'G' || *end == 'g')
+		shift = 30;
 	if (value << shift > BENCH_SIZE_LIMIT)
 		return -EINVAL;
 	*size = (size_t)(value << shift);

@@ -20,7 +20,7 @@ struct bench_sizes {
 };
 
 /**
- * bench_sizes_parse() - read a comma separated list; K and M are powers of two.
+ * bench_sizes_parse() - read a comma separated list; K, M, G: powers of two.
  * @sizes: filled in on success only.
  * @text: what the user wrote, for example "0,8,4K,2M".
  *

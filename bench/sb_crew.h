@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Several workers, threads or processes, that do the same at the same time for
+ * a while. Each turn gives a sample of each worker: the time of one operation,
+ * waits for a core included, so that 1 / it is its throughput.
+ */
+#ifndef BENCH_SB_CREW_H
+#define BENCH_SB_CREW_H
+
+#include <stdint.h>
+
+#include "bench/sb_measure.h"
+#include "bench/sb_proc.h"
+
+enum { SB_CREW_MOST = 64 };
+
+/*
+ * One worker's share: operation @what, @n times. Returns 0 or a negative
+ * code. @ctx is the worker's own.
+ */
+typedef int (*sb_work_fn)(void *ctx, unsigned int what, uint64_t n);
+
+/** A crew. */
+struct sb_crew {
+	unsigned int n;			   /* workers */
+	sb_work_fn work;		   /* threads: what they do */
+	void *ctx[SB_CREW_MOST];	   /* threads: one each */
+	struct sb_proc proc[SB_CREW_MOST]; /* processes, or zeroed */
+};
+
+/*
+ * What a child of a crew runs: obeys the turns that the parent asks for, until
+ * the socket is closed. Returns 0, or what @work returned.
+ */
+int sb_crew_obey(int fd, sb_work_fn work, void *ctx);
+
+/*
+ * A turn: the first @n workers of @crew do @what for @ns, threads if they have
+ * no process; the samples go to @set. Blocks. Threads are bound to no core.
+ * Returns 0, what a worker returned, or -EPIPE: one has died.
+ */
+int sb_crew_turn(struct sb_crew *crew, unsigned int n, unsigned int what,
+		 uint64_t ns, struct sb_set *set);
+
+/*
+ * Lets @kinds operations, from 0 on, take turns by @plan with the first @n
+ * workers; those of operation w go to set[w], emptied first. As
+ * sb_crew_turn().
+ */
+int sb_crew_measure(struct sb_crew *crew, unsigned int n, unsigned int kinds,
+		    const struct sb_plan *plan, struct sb_set *set);
+
+#endif
