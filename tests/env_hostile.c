@@ -23,6 +23,7 @@
 #include "env_probe.h"
 #include "harness.h"
 #include "kill_steps.h"
+#include "scribble.h"
 #include "shm/layout.h"
 
 enum { NOBODY = 65534, PAGE = 4096 };
@@ -79,72 +80,8 @@ enum {
 	LARGEST = 256 * 1024 /* longest message */
 };
 
-/* Part of a segment that has pages. */
-struct extent {
-	off_t off; /* first byte */
-	off_t len; /* bytes */
-};
-
-enum { MAX_EXTENTS = 256 };
-
-/* A segment of a victim. */
-struct target {
-	int fd;				/* open for writing */
-	int n;				/* extents */
-	struct extent ext[MAX_EXTENTS]; /* where there are pages */
-};
-
-static void target_scan(struct target *t)
-{
-	off_t end, off = 0;
-
-	for (t->n = 0; t->n < MAX_EXTENTS; t->n++) {
-		off = lseek(t->fd, off, SEEK_DATA);
-		if (off < 0)
-			return;
-		end = lseek(t->fd, off, SEEK_HOLE);
-		t->ext[t->n] = (struct extent){ off, end - off };
-		off = end;
-	}
-}
-
-/* A word that a program may stumble over. */
-static uint64_t nasty(uint64_t *state)
-{
-	static const uint64_t words[] = {
-		0,	     1,		 2,	     63,
-		64,	     0x7fffffff, 0x80000000, 0xffffffff,
-		0x100000000, INT64_MAX,	 UINT64_MAX, UINT64_MAX - 64,
-		4096,	     8192,	 1 << 20,    UINT64_C(1) << 30
-	};
-	uint64_t r = th_random(state);
-
-	if (r % 3 == 0)
-		return r >> 8;
-	return words[(r >> 8) % (sizeof(words) / sizeof(words[0]))];
-}
-
-/* One to eight bytes, or a whole line, somewhere in @t. */
-static void scribble_anywhere(const struct target *t, uint64_t *state)
-{
-	static const size_t width[] = { 1, 2, 4, 8, 8, 64 };
-	uint64_t line[8], r = th_random(state);
-	const struct extent *e;
-	size_t w = width[r % 6];
-	off_t at;
-	int i;
-
-	if (!t->n)
-		return;
-	for (i = 0; i < 8; i++)
-		line[i] = nasty(state);
-	e = &t->ext[(r >> 8) % (uint64_t)t->n];
-	at = (off_t)((r >> 16) % (uint64_t)e->len) & ~(off_t)(w - 1);
-	th_check(pwrite(t->fd, line, w, e->off + at) == (ssize_t)w);
-}
-
 /* Name of an operation or receive that some lane of @t speaks of. */
-static uint64_t borrowed(const struct target *t, uint64_t *state)
+static uint64_t borrowed(const struct sc_target *t, uint64_t *state)
 {
 	uint64_t r = th_random(state), word = 0;
 	off_t lane = (off_t)rnic_lane_off(0, (r >> 24) % 2), at;
@@ -164,14 +101,14 @@ static uint64_t borrowed(const struct target *t, uint64_t *state)
 }
 
 /* A field of a descriptor or answer that may be on its way. */
-static void scribble_field(const struct target *t, uint64_t *state)
+static void scribble_field(const struct sc_target *t, uint64_t *state)
 {
 	/* kind, flags, len, tag, data, total, chunk, chunk_len, op, heap, va */
 	static const uint8_t field[] = {
 		4, 5, 6, 8, 16, 24, 32, 36, 40, 48, 56
 	};
 	static const uint8_t width[] = { 1, 1, 2, 8, 8, 8, 4, 4, 8, 8, 8 };
-	uint64_t r = th_random(state), word = nasty(state);
+	uint64_t r = th_random(state), word = sc_nasty(state);
 	size_t f = r % sizeof(field), i = (r >> 8) % RNIC_LANE_LINES;
 	off_t lane = (off_t)rnic_lane_off((r >> 20) % 2, (r >> 24) % 3);
 	off_t at = (off_t)(offsetof(struct rnic_lane, desc) +
@@ -189,9 +126,9 @@ static void scribble_field(const struct target *t, uint64_t *state)
 }
 
 /* Credits and flags of a lane. */
-static void scribble_credit(const struct target *t, uint64_t *state)
+static void scribble_credit(const struct sc_target *t, uint64_t *state)
 {
-	uint64_t r = th_random(state), word = nasty(state);
+	uint64_t r = th_random(state), word = sc_nasty(state);
 	off_t lane = (off_t)rnic_lane_off((r >> 20) % 2, (r >> 24) % 3);
 	off_t at = (off_t)(r % offsetof(struct rnic_lane, ret)) & ~(off_t)3;
 
@@ -199,23 +136,24 @@ static void scribble_credit(const struct target *t, uint64_t *state)
 }
 
 /* Spoils the mailboxes (even) and arenas (odd) @t for a while. */
-static void scribble(struct target *t, int n, unsigned int how, uint64_t *state)
+static void scribble(struct sc_target *t, int n, unsigned int how,
+		     uint64_t *state)
 {
 	struct th_deadline dl = th_deadline_ms(SESSION_MS);
 	unsigned long i;
 
 	for (i = 0; !th_expired(&dl); i++) {
-		struct target *one = &t[i % (unsigned int)n];
+		struct sc_target *one = &t[i % (unsigned int)n];
 		bool mailbox = i % 2 == 0;
 
 		if (i % 1024 < (unsigned int)n)
-			target_scan(one);
+			sc_scan(one);
 		if (how % 3 == 1 && mailbox)
 			scribble_field(one, state);
 		else if (how % 3 == 2 && mailbox)
 			scribble_credit(one, state);
 		else
-			scribble_anywhere(one, state);
+			sc_anywhere(one, state);
 		if (how % 2)
 			th_sleep_us(50);
 	}
@@ -235,7 +173,7 @@ static void scribbler_sends(struct th_stack *s)
 static void scribbler(struct th_self *self, struct th_stack *s,
 		      unsigned int session, uint64_t *state)
 {
-	static struct target t[4];
+	static struct sc_target t[4];
 	uint32_t pids[3], mine = 0;
 	int i;
 

@@ -14,16 +14,16 @@
 enum { IOV_LIMIT = 16, INJECT_MIN = 4096 };
 
 /* What is offered when nothing is asked. */
-static const uint64_t all_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV |
-				 FI_DIRECTED_RECV | FI_LOCAL_COMM |
-				 FI_REMOTE_COMM | FI_MULTI_RECV | FI_SOURCE;
+static const uint64_t all_caps =
+	FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
+	FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DIRECTED_RECV |
+	FI_LOCAL_COMM | FI_REMOTE_COMM | FI_MULTI_RECV | FI_SOURCE |
+	FI_RMA_EVENT;
 
 /* What this provider cannot do. */
-static const uint64_t no_caps = FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE |
-				FI_REMOTE_READ | FI_REMOTE_WRITE |
-				FI_RMA_EVENT | FI_HMEM | FI_COLLECTIVE |
-				FI_MULTICAST | FI_NAMED_RX_CTX | FI_TRIGGER |
-				FI_VARIABLE_MSG | FI_RMA_PMEM | FI_SHARED_AV;
+static const uint64_t no_caps = FI_HMEM | FI_COLLECTIVE | FI_MULTICAST |
+				FI_NAMED_RX_CTX | FI_TRIGGER | FI_VARIABLE_MSG |
+				FI_RMA_PMEM | FI_SHARED_AV;
 
 static const uint64_t not_ordered =
 	FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW;
@@ -162,7 +162,8 @@ static void case_T33_caps(struct th_self *self)
 		th_eq(i->caps & no_caps, 0);
 		/* Primary capabilities only if asked. */
 		th_eq(i->caps & ~ask[k] &
-			      (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV),
+			      (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
+			       FI_DIRECTED_RECV),
 		      0);
 		if (!(ask[k] & FI_RECV))
 			th_check(i->caps & FI_SEND);
@@ -222,6 +223,142 @@ static void case_T33_mr_mode(struct th_self *self)
 	fi_freeinfo(h);
 }
 
+/* mr_mode that comes back for @hint of a client of @version. */
+static int mr_mode(struct fi_info *h, uint32_t version, int hint)
+{
+	struct fi_info *i;
+	int mode;
+
+	h->domain_attr->mr_mode = hint;
+	th_ok(query_version(version, h, &i));
+	th_check(i && !i->next);
+	mode = i->domain_attr->mr_mode;
+	fi_freeinfo(i);
+	return mode;
+}
+
+/* Bits of a real NIC are demanded of who offers them, where we shall. */
+static void case_T33_strict_mr_mode(struct th_self *self)
+{
+	static const struct {
+		const char *set; /* FI_SHRIMP_MR_MODE */
+		int bits;	 /* what it stands for */
+	} strict[] = {
+		{ "local", FI_MR_LOCAL },
+		{ "virt_addr", FI_MR_VIRT_ADDR },
+		{ "prov_key", FI_MR_PROV_KEY },
+		{ "endpoint", FI_MR_ENDPOINT },
+		{ "local,virt_addr,prov_key,endpoint",
+		  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY |
+			  FI_MR_ENDPOINT },
+	};
+	struct fi_info *h = hints_new();
+	int all = 0;
+
+	(void)self;
+	for (int k = 0; k < NMR; k++)
+		all |= mr_bits[k];
+	for (size_t s = 0; s < sizeof(strict) / sizeof(strict[0]); s++) {
+		int bits = strict[s].bits;
+
+		setenv("FI_SHRIMP_MR_MODE", strict[s].set, 1);
+		th_eq(mr_mode(h, FI_VERSION(1, 17), 0), 0);
+		th_eq(mr_mode(h, FI_VERSION(1, 17), all),
+		      bits | FI_MR_ALLOCATED);
+		for (int k = 0; k < NMR; k++)
+			th_eq(mr_mode(h, FI_VERSION(1, 17), mr_bits[k]),
+			      mr_bits[k] & (bits | FI_MR_ALLOCATED));
+	}
+	fi_freeinfo(h);
+}
+
+/* What clients before 1.5 call a mode is kept; what it means is in force. */
+static void case_T33_old_mr_mode(struct th_self *self)
+{
+	static const uint32_t old = FI_VERSION(1, 4), new = FI_VERSION(1, 17);
+	const int basic = 1 << 0, scalable = 1 << 1;
+	struct fi_info *h = hints_new();
+
+	(void)self;
+	h->caps = FI_TAGGED;
+	th_eq(mr_mode(h, old, basic), basic);
+	th_eq(mr_mode(h, new, basic), basic);
+	th_eq(mr_mode(h, old, scalable), scalable);
+	th_eq(mr_mode(h, new, scalable), scalable);
+	/* our choice; a modern client gets the modern word for it */
+	th_eq(mr_mode(h, old, 0), scalable);
+	th_eq(mr_mode(h, new, 0), 0);
+	/* they must be alone: with others, these count */
+	th_eq(mr_mode(h, new, basic | scalable | FI_MR_ALLOCATED),
+	      FI_MR_ALLOCATED);
+	setenv("FI_SHRIMP_MR_MODE", "virt_addr,prov_key", 1);
+	th_eq(mr_mode(h, old, 0), basic);
+	th_eq(mr_mode(h, old, scalable), scalable);
+	fi_freeinfo(h);
+}
+
+/* FI_LOCAL_MR was the FI_MR_LOCAL of then. */
+static void case_T33_old_local_mr(struct th_self *self)
+{
+	const uint64_t local = UINT64_C(1) << 55;
+	struct fi_info *h = hints_new(), *i;
+
+	(void)self;
+	h->domain_attr->mr_mode = 1 << 0;
+	h->mode = ~UINT64_C(0);
+	i = one_match(h);
+	th_eq(i->mode, 0);
+	fi_freeinfo(i);
+	setenv("FI_SHRIMP_MR_MODE", "local", 1);
+	i = one_match(h);
+	th_eq(i->mode, local);
+	fi_freeinfo(i);
+	h->mode = ~local;
+	i = one_match(h);
+	th_eq(i->mode, 0);
+	fi_freeinfo(i);
+	h->mode = local;
+	h->domain_attr->mr_mode = FI_MR_LOCAL;
+	i = one_match(h);
+	th_eq(i->mode, 0);
+	th_eq(i->domain_attr->mr_mode, FI_MR_LOCAL);
+	fi_freeinfo(i);
+	fi_freeinfo(h);
+}
+
+/* The keys and addresses that go with each of them. */
+static void case_T33_old_keys(struct th_self *self)
+{
+	const uint64_t key = UINT64_C(0x123456789);
+	struct fi_info *h = hints_new(), *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_mr *mr;
+	char mem[64];
+
+	(void)self;
+	for (int mode = 1; mode <= 2; mode++) {
+		h->domain_attr->mr_mode = mode;
+		th_ok(query_version(FI_VERSION(1, 4), h, &info));
+		th_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
+		th_ok(fi_domain(fabric, info, &domain, NULL));
+		th_ok(fi_mr_reg(domain, mem, sizeof(mem), FI_REMOTE_WRITE, 0,
+				key, 0, &mr, NULL));
+		th_eq(fi_mr_key(mr) == key, mode == 2);
+		th_ok(fi_close(&mr->fid));
+		/* basic memory is there, scalable need not be */
+		th_eq(fi_mr_reg(domain, (void *)(uintptr_t)4096, 64,
+				FI_REMOTE_WRITE, 0, key, 0, &mr, NULL),
+		      mode == 1 ? -FI_EFAULT : 0);
+		if (mode == 2)
+			th_ok(fi_close(&mr->fid));
+		th_ok(fi_close(&domain->fid));
+		th_ok(fi_close(&fabric->fid));
+		fi_freeinfo(info);
+	}
+	fi_freeinfo(h);
+}
+
 /* Every application mode bit may be offered; none is needed. */
 static void mode_bits(struct th_self *self)
 {
@@ -261,13 +398,6 @@ static void case_T33_api_versions(struct th_self *self)
 		th_ok(fi_close(&fabric->fid));
 		fi_freeinfo(info);
 	}
-	/* The registration modes of before 1.5. */
-	h->domain_attr->mr_mode = FI_MR_BASIC;
-	th_ok(query_version(FI_VERSION(1, 4), h, &info));
-	fi_freeinfo(info);
-	h->domain_attr->mr_mode = FI_MR_SCALABLE;
-	th_ok(query_version(FI_VERSION(1, 4), h, &info));
-	fi_freeinfo(info);
 	fi_freeinfo(h);
 }
 
@@ -561,6 +691,10 @@ static const struct CMUnitTest getinfo_tests[] = {
 	TH_CASE(case_T33_caps, 1, 10),
 	TH_CASE(case_T33_caps_impossible, 1, 10),
 	TH_CASE(case_T33_mr_mode, 1, 10),
+	TH_CASE(case_T33_strict_mr_mode, 1, 10),
+	TH_CASE(case_T33_old_mr_mode, 1, 10),
+	TH_CASE(case_T33_old_local_mr, 1, 10),
+	TH_CASE(case_T33_old_keys, 1, 10),
 	TH_CASE(mode_bits, 1, 10),
 	TH_CASE(case_T33_api_versions, 1, 10),
 	TH_CASE(threading_echoed, 1, 10),

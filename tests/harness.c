@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -227,7 +228,10 @@ enum { TIME_SCALE = 1 };
 
 unsigned int th_time_scale(void)
 {
-	return TIME_SCALE;
+	const char *slow = getenv("SHRIMP_SLOW");
+	int times = slow ? atoi(slow) : 0;
+
+	return TIME_SCALE * (times > 1 ? (unsigned int)times : 1);
 }
 
 bool th_sanitized(void)
@@ -485,6 +489,35 @@ void th_skip(struct th_self *self, const char *reason)
 	msg_text(&m, MSG_SKIP, reason);
 	msg_send(self->fd, &m);
 	_exit(EXIT_SKIPPED);
+}
+
+/* ---- much memory ---------------------------------------------------------- */
+
+void th_need_memory(struct th_self *self, unsigned int gib)
+{
+	size_t pages = (size_t)sysconf(_SC_AVPHYS_PAGES);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (th_long())
+		return;
+	if (th_sanitized() || pages * page >> 30 < gib)
+		th_skip(self, "needs much free memory, or SHRIMP_LONG=1");
+}
+
+unsigned char *th_huge_map(size_t len, int *fd)
+{
+	unsigned char *base;
+
+	*fd = memfd_create("huge", MFD_CLOEXEC);
+	th_check(*fd >= 0 && ftruncate(*fd, TH_HUGE_PERIOD) == 0);
+	base = mmap(NULL, len + TH_HUGE_PERIOD, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	th_check(base != MAP_FAILED);
+	for (size_t off = 0; off < len; off += TH_HUGE_PERIOD)
+		th_check(mmap(base + off, TH_HUGE_PERIOD,
+			      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			      *fd, 0) != MAP_FAILED);
+	return base;
 }
 
 /* ---- processes: the parent's side ----------------------------------- */

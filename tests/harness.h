@@ -12,7 +12,8 @@
  * which step each child was.
  *
  * Environment: SHRIMP_TEST_PROVIDER (default "shrimp") names the provider;
- * SHRIMP_QUICK=1 does a tenth of the rounds, SHRIMP_LONG=1 ten times as many.
+ * SHRIMP_QUICK=1 does a tenth of the rounds, SHRIMP_LONG=1 ten times as many,
+ * SHRIMP_SLOW=n gives a slow machine n times as long.
  *
  * All functions are for one thread per process, the checks (th_fail and what
  * is built on it) and the patterns excepted: any thread of a child may call
@@ -95,8 +96,8 @@ uint64_t th_now_ns(void);
 void th_sleep_us(unsigned int us);
 
 /*
- * How much slower this build may be: 1 plain, more under a sanitizer. All
- * time limits of the harness are multiplied by it.
+ * How much slower all may be: 1 plain, more under a sanitizer, and times
+ * SHRIMP_SLOW. All time limits of the harness are multiplied by it.
  */
 unsigned int th_time_scale(void);
 
@@ -192,6 +193,17 @@ typedef void th_main_fn(struct th_self *self);
  * most 31 characters). Blocks without making any libfabric progress.
  */
 void th_barrier(struct th_self *self, const char *name);
+
+/* Skips the test unless @gib GiB are free (in long runs: never). */
+void th_need_memory(struct th_self *self, unsigned int gib);
+
+enum { TH_HUGE_PERIOD = 1 << 20 }; /* bytes of th_huge_map() that there are */
+
+/*
+ * Maps at least @len bytes of which every MiB is the same memory: 1 MiB behind
+ * any length. *@fd: to be closed after munmap() of @len + TH_HUGE_PERIOD.
+ */
+unsigned char *th_huge_map(size_t len, int *fd);
 
 /*
  * As th_barrier(), and hands out data: each child gives @len bytes (at most
@@ -390,6 +402,15 @@ void th_pair_close(struct th_stack *a, struct th_stack *b);
 
 /* Makes progress on @s and its buddies without taking any completion. */
 void th_progress(struct th_stack *s);
+
+/*
+ * Shows ThreadSanitizer that what the agents of @s and its buddies have done
+ * is before what the caller does next, and what the caller has done before
+ * what they do next: that order goes through another process, or through
+ * memory that is mapped twice, where it cannot see it. Nothing in other
+ * builds. No progress.
+ */
+void th_settle(struct th_stack *s);
 
 /* th_barrier() that makes progress on @s meanwhile. */
 void th_barrier_progress(struct th_self *self, struct th_stack *s,

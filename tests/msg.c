@@ -503,35 +503,16 @@ static void max_msg_size(struct th_self *self)
 /* ---- beyond 2 GiB ------------------------------------------------------ */
 
 static const size_t huge_len = ((size_t)2 << 30) + 4097;
-enum { HUGE_PERIOD = 1 << 20 };
-
-/* A range whose every MiB is the same memory: 1 MiB behind 2 GiB. */
-static unsigned char *huge_map(size_t len, int *fd)
-{
-	unsigned char *base;
-	size_t off;
-
-	*fd = memfd_create("huge", MFD_CLOEXEC);
-	th_check(*fd >= 0 && ftruncate(*fd, HUGE_PERIOD) == 0);
-	base = mmap(NULL, len + HUGE_PERIOD, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	th_check(base != MAP_FAILED);
-	for (off = 0; off < len; off += HUGE_PERIOD)
-		th_check(mmap(base + off, HUGE_PERIOD, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_FIXED, *fd, 0) != MAP_FAILED);
-	return base;
-}
-
 static void huge_send(struct th_stack *s)
 {
 	unsigned char *p;
 	int fd;
 
-	p = huge_map(huge_len, &fd);
-	th_fill(p, HUGE_PERIOD, 3);
+	p = th_huge_map(huge_len, &fd);
+	th_fill(p, TH_HUGE_PERIOD, 3);
 	th_tsend(s, s->peers[1], p, huge_len, TAG, p);
 	th_ptr_eq(th_tx_ok(s).op_context, p);
-	munmap(p, huge_len + HUGE_PERIOD);
+	munmap(p, huge_len + TH_HUGE_PERIOD);
 	close(fd);
 }
 
@@ -547,25 +528,18 @@ static void huge_recv(struct th_stack *s)
 	th_trecv(s, p, huge_len + 1, TAG, 0, p);
 	e = th_rx_ok(s);
 	th_eq(e.len, huge_len);
-	for (off = 0; off + HUGE_PERIOD <= huge_len; off += HUGE_PERIOD)
-		th_verify(p + off, HUGE_PERIOD, 3);
+	for (off = 0; off + TH_HUGE_PERIOD <= huge_len; off += TH_HUGE_PERIOD)
+		th_verify(p + off, TH_HUGE_PERIOD, 3);
 	th_verify(p + off, huge_len - off, 3);
 	th_eq(p[huge_len], 0);
 	munmap(p, huge_len + 1);
-}
-
-static size_t free_bytes(void)
-{
-	return (size_t)sysconf(_SC_AVPHYS_PAGES) *
-	       (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void huge_message(struct th_self *self)
 {
 	struct th_stack s;
 
-	if (!th_long() && (th_sanitized() || free_bytes() < (size_t)8 << 30))
-		th_skip(self, "needs 8 GiB of free memory, or SHRIMP_LONG=1");
+	th_need_memory(self, 8);
 	th_stack_open(&s, NULL);
 	th_stack_connect(&s, self);
 	if (self->rank == 0)

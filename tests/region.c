@@ -59,7 +59,7 @@ static void contract_R1_arguments(struct th_self *self)
 	th_eq(reg(&s, (void *)(UINTPTR_MAX - 10), 12, 1, &mr), -FI_EINVAL);
 	th_eq(fi_mr_reg(s.domain, p, LEN, UINT64_C(1) << 60, 0, 1, 0, &mr, 0),
 	      -FI_EINVAL);
-	th_eq(fi_mr_reg(s.domain, p, LEN, FI_SEND, 0, 1, UINT64_C(1) << 60, &mr,
+	th_eq(fi_mr_reg(s.domain, p, LEN, FI_SEND, 0, 1, UINT64_C(1) << 61, &mr,
 			0),
 	      -FI_EINVAL);
 	th_eq(fi_mr_reg(s.domain, p, LEN, FI_SEND, 8, 1, 0, &mr, 0),
@@ -90,6 +90,21 @@ static void contract_R1_mapping(struct th_self *self)
 	th_eq(munmap(p + 2 * PAGE, PAGE), 0);
 	th_eq(reg(&s, p, LEN, 1, &mr), -FI_EFAULT);
 	th_eq(reg(&s, p + PAGE, PAGE + 1, 1, &mr), -FI_EFAULT);
+	th_ok(reg(&s, p, 2 * PAGE, 1, &mr));
+	th_ok(fi_close(&mr->fid));
+	th_stack_close(&s);
+}
+
+/* What mprotect(2) took away is seen where nothing is cached. */
+static void contract_R1_protection(struct th_self *self)
+{
+	unsigned char *p = pages(LEN, PROT_READ | PROT_WRITE);
+	struct fid_mr *mr = NULL;
+	struct th_stack s;
+
+	(void)self;
+	setenv("FI_SHRIMP_MR_CACHE", "off", 1);
+	th_stack_open(&s, &allocated);
 	th_ok(reg(&s, p, 2 * PAGE, 1, &mr));
 	th_ok(fi_close(&mr->fid));
 	th_eq(mprotect(p, PAGE, PROT_READ), 0);
@@ -327,9 +342,61 @@ static void device_memory(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* Where registered pages lie, as the kernel says. */
+static void contract_N1_region_nodes(struct th_self *self)
+{
+	unsigned char *p = pages(LEN, PROT_READ | PROT_WRITE);
+	struct iovec iov[2] = { { p + 100, PAGE }, { p + 2 * PAGE, PAGE } };
+	struct fi_ops_shrimp_mem *mem;
+	struct fid_mr *mr, *dev, *two;
+	struct th_stack s;
+	int node[8];
+	void *q;
+
+	(void)self;
+	th_stack_open(&s, &allocated);
+	th_ok(fi_open_ops(&s.domain->fid, FI_SHRIMP_OPS_MEM, 0, (void **)&mem,
+			  NULL));
+	th_check(mem->size >= sizeof(*mem));
+	th_ok(mem->alloc(&s.domain->fid, LEN, 0, &q));
+	memset(p, 1, LEN);
+	th_ok(reg(&s, p, LEN, 1, &mr));
+	th_ok(reg(&s, q, LEN, 2, &dev));
+	th_ok(fi_mr_regv(s.domain, iov, 2, FI_REMOTE_READ, 0, 3, 0, &two, 0));
+	if (mem->nodes(mr, 0, 1, node, 1) == -FI_ENOSYS)
+		th_skip(self, "no libnuma, or a kernel without NUMA");
+	memset(node, -1, sizeof(node));
+	th_eq(mem->nodes(mr, 0, LEN, node, 3), LEN / PAGE);
+	th_check(node[0] >= 0 && node[2] >= 0);
+	th_eq(node[3], -1);
+	/* of the device: there, also when nobody has touched it */
+	th_eq(mem->nodes(dev, PAGE - 1, 2, node, 8), 2);
+	th_check(node[0] >= 0 && node[1] >= 0);
+	/* the second of two ranges */
+	th_eq(mem->nodes(two, PAGE + 5, PAGE - 5, node, 8), 1);
+	th_eq(mem->nodes(two, 0, PAGE, node, 8), 2);
+	th_eq(mem->nodes(two, PAGE - 1, 2, node, 8), -FI_EINVAL);
+	th_eq(mem->nodes(mr, LEN, 1, node, 8), -FI_EINVAL);
+	th_eq(mem->nodes(mr, 1, SIZE_MAX, node, 8), -FI_EINVAL);
+	th_eq(mem->nodes(mr, 0, 0, node, 8), -FI_EINVAL);
+	th_eq(mem->nodes(mr, 0, 1, NULL, 1), -FI_EINVAL);
+	th_eq(mem->nodes((struct fid_mr *)s.domain, 0, 1, node, 8), -FI_EINVAL);
+	/* registered, then gone below the key */
+	th_eq(munmap(p + PAGE, PAGE), 0);
+	th_eq(mem->nodes(mr, 0, LEN, node, 8), LEN / PAGE);
+	th_eq(node[1], -FI_EFAULT);
+	th_ok(fi_close(&mr->fid));
+	th_ok(fi_close(&dev->fid));
+	th_ok(fi_close(&two->fid));
+	th_ok(mem->free(&s.domain->fid, q));
+	th_stack_close(&s);
+	munmap(p, LEN);
+}
+
 static const struct CMUnitTest tests[] = {
 	TH_CASE(contract_R1_arguments, 1, 20),
 	TH_CASE(contract_R1_mapping, 1, 20),
+	TH_CASE(contract_R1_protection, 1, 20),
 	TH_CASE(contract_R1_unallocated, 1, 20),
 	TH_CASE(user_keys, 1, 20),
 	TH_CASE(contract_I4_keys_are_new, 1, 60),
@@ -339,6 +406,7 @@ static const struct CMUnitTest tests[] = {
 	TH_CASE(domain_waits_for_its_regions, 1, 20),
 	TH_CASE(endpoint_regions, 1, 20),
 	TH_CASE(device_memory, 1, 20),
+	TH_CASE(contract_N1_region_nodes, 1, 20),
 };
 
 TH_MAIN(tests)

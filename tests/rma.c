@@ -263,6 +263,43 @@ static struct fid_cntr *bound(struct th_stack *s, uint64_t flags)
 	return c;
 }
 
+/* Counters of a region, bound when a peer already has its key cached. */
+static void counters_of_a_live_region(struct th_self *self)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = FI_WAIT_UNSPEC };
+	unsigned char in[64] = { 0 };
+	struct fid_cntr *w, *rd;
+	struct th_stack a, b;
+	struct region r;
+
+	th_pair_open(&a, &b, &plain);
+	r = region_new(&b, self->arg == NULL, RW);
+	th_ok(fi_cntr_open(b.domain, &attr, &w, NULL));
+	th_ok(fi_cntr_open(b.domain, &attr, &rd, NULL));
+	th_ok(fi_write(a.ep, in, 64, NULL, a.peers[1], 0, KEY, in));
+	done(&a, FI_WRITE, in);
+	th_eq(fi_mr_bind(r.mr, &w->fid, 0), -FI_EINVAL);
+	th_ok(fi_mr_bind(r.mr, &w->fid, FI_REMOTE_WRITE));
+	th_eq(fi_mr_bind(r.mr, &rd->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	th_ok(fi_mr_bind(r.mr, &rd->fid, FI_REMOTE_READ));
+	for (int i = 0; i < 10; i++) {
+		th_ok(fi_write(a.ep, in, 64, NULL, a.peers[1], 0, KEY, in));
+		done(&a, FI_WRITE, in);
+		th_ok(fi_read(a.ep, in, 64, NULL, a.peers[1], 0, KEY, in));
+		done(&a, FI_READ, in);
+	}
+	/* nothing else makes progress for them */
+	th_ok(fi_cntr_wait(w, 10, 10000));
+	th_ok(fi_cntr_wait(rd, 10, 10000));
+	th_eq(fi_cntr_read(w) + fi_cntr_read(rd), 20);
+	th_eq(fi_close(&w->fid), -FI_EBUSY);
+	region_free(&r);
+	th_ok(fi_close(&w->fid));
+	th_ok(fi_close(&rd->fid));
+	th_pair_close(&a, &b);
+}
+
 static void counters(struct th_self *self)
 {
 	unsigned char in[64] = { 0 };
@@ -569,6 +606,61 @@ static void contract_L1_killed_inside(void **state)
 	th_group_finish(g);
 }
 
+/* ---- beyond 2 GiB ---------------------------------------------------------- */
+
+/* There and back, over @ops' memory or, if NULL, private memory. */
+static void huge_once(struct fi_ops_shrimp_mem *ops, struct th_stack *a,
+		      struct th_stack *b)
+{
+	const size_t len = ((size_t)2 << 30) + 4097;
+	struct fid_mr *mr;
+	unsigned char *from;
+	void *to = NULL;
+	int fd;
+
+	if (ops)
+		th_ok(ops->alloc(&b->domain->fid, len, 0, &to));
+	else
+		to = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	th_check(to && to != MAP_FAILED);
+	th_ok(fi_mr_reg(b->domain, to, len, RW, 0, KEY, 0, &mr, NULL));
+	from = th_huge_map(len, &fd);
+	th_fill(from, TH_HUGE_PERIOD, 3);
+	th_ok(fi_write(a->ep, from, len, NULL, a->peers[1], 0, KEY, from));
+	done(a, FI_WRITE, from);
+	for (size_t off = 0; off + TH_HUGE_PERIOD <= len; off += TH_HUGE_PERIOD)
+		th_verify((unsigned char *)to + off, TH_HUGE_PERIOD, 3);
+	th_verify((unsigned char *)to + (len & -(size_t)TH_HUGE_PERIOD), 4097,
+		  3);
+	memset(from, 0, TH_HUGE_PERIOD);
+	th_ok(fi_read(a->ep, from, len, NULL, a->peers[1], 0, KEY, from));
+	done(a, FI_READ, from);
+	th_verify(from, TH_HUGE_PERIOD, 3);
+	munmap(from, len + TH_HUGE_PERIOD);
+	close(fd);
+	th_ok(fi_close(&mr->fid));
+	if (ops)
+		th_ok(ops->free(&b->domain->fid, to));
+	else
+		munmap(to, len);
+}
+
+static void beyond_2GiB(struct th_self *self)
+{
+	const struct th_stack_opts o = { .caps = FI_MSG | FI_RMA };
+	struct fi_ops_shrimp_mem *ops;
+	struct th_stack a, b;
+
+	th_need_memory(self, 8);
+	th_pair_open(&a, &b, &o);
+	th_ok(fi_open_ops(&b.domain->fid, FI_SHRIMP_OPS_MEM, 0, (void **)&ops,
+			  NULL));
+	huge_once(NULL, &a, &b);
+	huge_once(ops, &a, &b);
+	th_pair_close(&a, &b);
+}
+
 static const struct CMUnitTest tests[] = {
 	TH_CASE(sizes_device, 1, 30),
 	TH_CASE(sizes_private, 1, 30),
@@ -577,12 +669,14 @@ static const struct CMUnitTest tests[] = {
 	TH_CASE(inject_is_silent, 1, 20),
 	TH_CASE(contract_P5_data_after_bytes, 1, 30),
 	TH_CASE(counters, 1, 20),
+	TH_CASE(counters_of_a_live_region, 1, 30),
 	TH_CASE(contract_I2_bounds, 1, 20),
 	TH_CASE(contract_R6_rights, 1, 20),
 	TH_CASE(contract_R7_domains, 1, 20),
 	TH_CASE(contract_I1_closed_is_closed, 1, 60),
 	TH_CASE(contract_I2_unmapped, 1, 20),
 	TH_CASE(virtual_addresses, 1, 20),
+	TH_CASE(beyond_2GiB, 1, 120),
 	TH_CASE(everybody_writes, 4, 60),
 	cmocka_unit_test(contract_P4_owner_killed),
 	cmocka_unit_test(contract_L1_killed_inside),

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "rdma/fi_ext_shrimp.h"
+
 enum { TAG = 171 };
 
 /* A service name of this test run only. */
@@ -161,6 +163,130 @@ static void client_first(struct th_self *self)
 	}
 }
 
+/*
+ * Both sleep as soon as they may: the server until a message comes, the
+ * client until its first send is done, which begins with finding the server.
+ */
+static void both_sleep(struct th_self *self)
+{
+	struct th_stack_opts o =
+		self->rank ? client_opts("localhost") : server_opts(NULL);
+	struct fi_cq_tagged_entry e;
+	struct th_stack s;
+	uint64_t value = 11;
+	fi_addr_t to;
+
+	setenv("FI_SHRIMP_SPIN", "1", 1);
+	o.cq_wait = FI_WAIT_UNSPEC;
+	if (self->rank)
+		th_barrier(self, "open");
+	th_stack_open(&s, &o);
+	if (!self->rank) {
+		th_trecv(&s, &value, 8, TAG, 0, &value);
+		th_barrier(self, "open");
+		th_eq(fi_cq_sread(s.rxcq, &e, 1, NULL, 10000), 1);
+		th_eq(value, 12);
+	} else {
+		value = 12;
+		to = th_insert(&s, s.info->dest_addr);
+		th_tsend(&s, to, &value, 8, TAG, &value);
+		th_eq(fi_cq_sread(s.txcq, &e, 1, NULL, 10000), 1);
+	}
+	th_ptr_eq(e.op_context, &value);
+	th_stack_close(&s);
+}
+
+static uint64_t peers_met(struct th_stack *s)
+{
+	struct fi_shrimp_stats st = { .size = sizeof(st) };
+	struct fi_ops_shrimp_stats *ops;
+
+	th_ok(fi_open_ops(&s->fabric->fid, FI_SHRIMP_OPS_STATS, 0,
+			  (void **)&ops, NULL));
+	th_ok(ops->read(&s->fabric->fid, &st));
+	return st.peers;
+}
+
+/*
+ * The call that finds the server may be the last before a sleep: the message
+ * that waited for it has to leave, since nobody will wake its sender.
+ */
+static void no_sleep_before_the_first(struct th_self *self)
+{
+	struct th_stack_opts o =
+		self->rank ? client_opts("localhost") : server_opts(NULL);
+	struct th_stack s;
+	struct fid *fids[1];
+	uint64_t value = 13;
+
+	o.cq_wait = FI_WAIT_FD;
+	if (self->rank)
+		th_barrier(self, "open");
+	th_stack_open(&s, &o);
+	if (!self->rank) {
+		th_trecv(&s, &value, 8, TAG, 0, &value);
+		th_barrier(self, "open");
+		th_rx_ok(&s);
+		th_stack_close(&s);
+		return;
+	}
+	fids[0] = &s.txcq->fid;
+	th_tsend(&s, th_insert(&s, s.info->dest_addr), &value, 8, TAG, &value);
+	while (!peers_met(&s)) {
+		th_eq(fi_trywait(s.fabric, fids, 1), -FI_EAGAIN);
+		fi_cq_read(s.txcq, NULL, 0);
+	}
+	/* time for the server to look at the lane and find it empty */
+	th_sleep_us(100000);
+	th_eq(fi_trywait(s.fabric, fids, 1), -FI_EAGAIN);
+	th_tx_ok(&s);
+	th_stack_close(&s);
+}
+
+/* Three messages to @to, which is @s itself: they wait for its name. */
+static void call_own_name(struct th_stack *s, fi_addr_t to)
+{
+	uint64_t tx[2] = { 1, 3 }, mid = 2, rx[3] = { 0 };
+
+	th_tsend(s, to, &tx[0], 8, TAG, &tx[0]);
+	th_post(s, fi_tinject(s->ep, &mid, 8, to, TAG));
+	mid = 0;
+	th_tsend(s, to, &tx[1], 8, TAG, &tx[1]);
+	for (int i = 0; i < 2; i++)
+		th_ptr_eq(th_tx_ok(s).op_context, &tx[i]);
+	for (uint64_t i = 0; i < 3; i++) {
+		th_trecv(s, &rx[i], 8, TAG, 0, &rx[i]);
+		th_ptr_eq(th_rx_ok(s).op_context, &rx[i]);
+		th_eq(rx[i], i + 1);
+	}
+}
+
+/*
+ * An endpoint calls itself by its service's name: what waited for the name
+ * arrives, in order, injects with the bytes that they had; before it has sent
+ * to its own address and after that.
+ */
+static void calls_itself(struct th_self *self)
+{
+	struct th_stack_opts o = server_opts(NULL);
+	uint64_t tx = 4, rx = 0;
+	struct th_stack s;
+	int known;
+
+	(void)self;
+	for (known = 0; known < 2; known++) {
+		th_stack_open(&s, &o);
+		if (known) {
+			th_trecv(&s, &rx, 8, TAG + 1, 0, &rx);
+			th_post(&s, fi_tinject(s.ep, &tx, 8,
+					       th_insert(&s, s.addr), TAG + 1));
+			th_rx_ok(&s);
+		}
+		call_own_name(&s, th_insert(&s, s.info->src_addr));
+		th_stack_close(&s);
+	}
+}
+
 /* Nobody serves: the send ends in an error after some seconds. */
 static void nobody_serves(struct th_self *self)
 {
@@ -299,11 +425,19 @@ static void long_service(struct th_self *self)
 }
 
 static const struct CMUnitTest service_tests[] = {
-	TH_CASE(by_localhost, 2, 20),	    TH_CASE(by_address, 4, 20),
-	TH_CASE(by_hostname, 3, 20),	    TH_CASE(by_insertsvc, 2, 20),
-	TH_CASE(client_first, 3, 20),	    TH_CASE(nobody_serves, 1, 30),
-	TH_CASE(two_servers, 2, 20),	    TH_CASE(other_service, 1, 10),
-	TH_CASE(what_getinfo_gives, 1, 10), TH_CASE(foreign_node, 1, 10),
+	TH_CASE(by_localhost, 2, 20),
+	TH_CASE(by_address, 4, 20),
+	TH_CASE(by_hostname, 3, 20),
+	TH_CASE(by_insertsvc, 2, 20),
+	TH_CASE(calls_itself, 1, 20),
+	TH_CASE(client_first, 3, 20),
+	TH_CASE(nobody_serves, 1, 30),
+	TH_CASE(both_sleep, 2, 30),
+	TH_CASE(no_sleep_before_the_first, 2, 30),
+	TH_CASE(two_servers, 2, 20),
+	TH_CASE(other_service, 1, 10),
+	TH_CASE(what_getinfo_gives, 1, 10),
+	TH_CASE(foreign_node, 1, 10),
 	TH_CASE(long_service, 1, 10),
 };
 

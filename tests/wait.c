@@ -435,7 +435,8 @@ static void case_T23_epoll(struct th_self *self)
 			sleeper_recv(&sl, &rx);
 		}
 	}
-	th_check(sl.slept > 0);
+	/* the other one waits for an answer now and then only */
+	th_check(self->rank == 0 || sl.slept > 0);
 	close(sl.epfd);
 	th_barrier_progress(self, &s, "done");
 	th_stack_close(&s);

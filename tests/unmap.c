@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright (c) 2026 the shrimp authors */
+/*
+ * Memory that leaves the address space under a live key (contract R12): an
+ * owner and initiators in processes of their own. The monitor's rules are in
+ * shm/monitor_test.c.
+ */
+#define _GNU_SOURCE
+#include "odp_kit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STREAMERS = 2 };
+
+/* ---- R12: on demand --------------------------------------------------------- */
+
+/* Memory that was just mapped, and that nobody has asked for: is untouched. */
+static void watch_sentinel(struct odp_side *d, unsigned char *p,
+			   uint64_t faults)
+{
+	for (int i = 0; i < 300; i++) {
+		const rnic_a64 *w = (const rnic_a64 *)(const void *)p;
+
+		/* acquire: the byte, then what was counted before it */
+		if (rnic_load64_acquire(&w[i % 512]) &&
+		    odp_stats(d).page_faults == faults)
+			th_fail(__FILE__, __LINE__,
+				"touched through an old translation");
+	}
+}
+
+/* Replaces a page; returns the faults when its memory had gone, or before. */
+static uint64_t replace_page(struct odp_side *d, unsigned char *p)
+{
+	uint64_t faults = odp_stats(d).page_faults;
+
+	if (th_sanitized()) {
+		odp_replace(p, ODP_PAGE);
+		return faults;
+	}
+	th_eq(munmap(p, ODP_PAGE), 0);
+	faults = odp_stats(d).page_faults;
+	th_check(mmap(p, ODP_PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		      0) == p);
+	return faults;
+}
+
+static void replace_often(struct odp_side *d)
+{
+	unsigned long n = th_rounds(400);
+
+	for (unsigned long i = 0; i < n; i++) {
+		unsigned char *p = d->p + i % ODP_PAGES * ODP_PAGE;
+		uint64_t faults;
+
+		if (i % 8 == 0)
+			odp_written(d);
+		faults = replace_page(d, p);
+		watch_sentinel(d, p, faults);
+	}
+	odp_written(d);
+	th_check(odp_stats(d).pages_invalidated > 0);
+}
+
+static void contract_R12_replaced(struct th_self *self)
+{
+	struct odp_side d;
+
+	odp_open(&d, self);
+	odp_own(&d, self->rank ? NULL : odp_fresh(ODP_LEN), RK_RW);
+	if (self->rank)
+		odp_stream(&d);
+	else
+		replace_often(&d);
+	odp_over(&d);
+	odp_disown(&d);
+	th_stack_close(&d.s);
+}
+
+/* A file that peers have mapped is left, when its mapping is. */
+static unsigned char *map_file(void)
+{
+	int fd = memfd_create("odp", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *p;
+
+	th_check(fd >= 0);
+	th_eq(ftruncate(fd, ODP_LEN), 0);
+	th_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	p = mmap(NULL, ODP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	th_check(p != MAP_FAILED);
+	return p;
+}
+
+static void contract_R12_next_file(struct th_self *self)
+{
+	unsigned char buf[ODP_PAGE];
+	struct odp_side d;
+
+	odp_open(&d, self);
+	odp_own(&d, self->rank ? NULL : map_file(), RK_RW);
+	for (int i = 1; i < 8; i++) {
+		if (self->rank) {
+			memset(buf, i, ODP_PAGE);
+			odp_put_done(&d, buf, ODP_PAGE, 3 * ODP_PAGE);
+		}
+		th_barrier_progress(self, &d.s, "written");
+		th_settle(&d.s);
+		if (!self->rank) {
+			th_verify_byte(d.p + 3 * ODP_PAGE, ODP_PAGE,
+				       (unsigned char)i);
+			odp_replace(d.p, ODP_LEN);
+		}
+		th_barrier_progress(self, &d.s, "replaced");
+	}
+	odp_disown(&d);
+	th_stack_close(&d.s);
+}
+
+/* What each kind of call gives up is absent, and comes again or does not. */
+static void give_up(struct odp_side *d, unsigned char *to)
+{
+	uint64_t was = odp_stats(d).pages_invalidated;
+	void *q = mmap(NULL, ODP_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	th_eq(madvise(d->p, ODP_PAGE, MADV_DONTNEED), 0);
+	th_check(mremap(d->p + ODP_PAGE, ODP_PAGE, ODP_PAGE,
+			MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
+	memcpy(&to, &q, sizeof(to));
+	memset(to, ODP_SENTINEL, ODP_PAGE);
+	th_check(mmap(d->p + 2 * ODP_PAGE, ODP_PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		      0) == d->p + 2 * ODP_PAGE);
+	th_eq(munmap(d->p + 3 * ODP_PAGE, ODP_PAGE), 0);
+	odp_invalidated(d, was + 4);
+	th_barrier_progress(d->self, &d->s, "given up");
+	th_barrier_progress(d->self, &d->s, "tried");
+	th_settle(&d->s);
+	/* it went elsewhere: nobody has a key for it there */
+	th_verify_byte(to, ODP_PAGE, ODP_SENTINEL);
+	th_eq(munmap(to, ODP_PAGE), 0);
+}
+
+static void contract_R12_given_up(struct th_self *self)
+{
+	unsigned char buf[4 * ODP_PAGE], got[ODP_PAGE];
+	struct odp_side d;
+
+	odp_open(&d, self);
+	odp_own(&d, self->rank ? NULL : odp_fresh(ODP_LEN), RK_RW);
+	memset(buf, 1, sizeof(buf));
+	if (self->rank)
+		odp_put_done(&d, buf, sizeof(buf), 0);
+	th_barrier_progress(self, &d.s, "there");
+	if (!self->rank) {
+		give_up(&d, NULL);
+	} else {
+		th_barrier_progress(self, &d.s, "given up");
+		odp_get_done(&d, got, ODP_PAGE, 0);
+		th_verify_byte(got, ODP_PAGE, 0);
+		odp_refused(&d, buf, 8, ODP_PAGE, 0);
+		odp_get_done(&d, got, ODP_PAGE, 2 * ODP_PAGE);
+		th_verify_byte(got, ODP_PAGE, 0);
+		odp_refused(&d, buf, 8, 3 * ODP_PAGE, 0);
+		th_barrier_progress(self, &d.s, "tried");
+	}
+	odp_disown(&d);
+	th_stack_close(&d.s);
+}
+
+/* ---- R12: pinned ------------------------------------------------------------ */
+
+/* A region of its own kind is gone with its memory, whatever comes there. */
+static void contract_R12_pinned(struct th_self *self)
+{
+	unsigned char buf[ODP_PAGE];
+	struct odp_side d;
+
+	setenv("FI_SHRIMP_MONITOR", "uffd", 1);
+	odp_open(&d, self);
+	for (unsigned long i = 0; i < th_rounds(20); i++) {
+		if (!self->rank) {
+			d.p = odp_fresh(ODP_LEN);
+			d.mr = rk_reg(&d.s, d.p, ODP_LEN, RK_RW, RK_KEY);
+		}
+		th_barrier_progress(self, &d.s, "registered");
+		memset(buf, 1, ODP_PAGE);
+		if (self->rank)
+			odp_put_done(&d, buf, ODP_PAGE,
+				     i % ODP_PAGES * ODP_PAGE);
+		th_barrier_progress(self, &d.s, "written");
+		if (!self->rank) {
+			odp_replace(d.p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
+			memset(d.p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL,
+			       ODP_PAGE);
+			odp_lost(&d, i + 1);
+		}
+		th_barrier_progress(self, &d.s, "replaced");
+		if (self->rank) {
+			odp_refused(&d, buf, ODP_PAGE, i % ODP_PAGES * ODP_PAGE,
+				    0);
+			odp_refused(&d, buf, 8, (i + 1) % ODP_PAGES * ODP_PAGE,
+				    0);
+		}
+		th_barrier_progress(self, &d.s, "refused");
+		if (!self->rank)
+			th_verify_byte(d.p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE,
+				       ODP_SENTINEL);
+		odp_disown(&d);
+	}
+	th_stack_close(&d.s);
+}
+
+/* Streams at a region whose memory is replaced under them. */
+static void unmap_once(struct odp_side *d, unsigned long i)
+{
+	unsigned char *p = d->p = odp_fresh(ODP_LEN);
+
+	d->mr = rk_reg(&d->s, p, ODP_LEN, RK_RW, RK_KEY);
+	odp_written(d);
+	if (i % 2)
+		odp_replace(p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
+	else
+		odp_replace(p, ODP_LEN);
+	memset(p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL, ODP_PAGE);
+	for (int k = 0; k < 20; k++)
+		th_verify_byte(p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE,
+			       ODP_SENTINEL);
+	th_ok(fi_close(&d->mr->fid));
+	d->mr = NULL;
+	th_eq(munmap(p, ODP_LEN), 0);
+	d->p = NULL;
+}
+
+static void contract_R12_under_streams(struct th_self *self)
+{
+	struct odp_side d;
+
+	setenv("FI_SHRIMP_MONITOR", "uffd", 1);
+	odp_open(&d, self);
+	if (self->rank)
+		odp_stream(&d);
+	for (unsigned long i = 0; !self->rank && i < th_rounds(200); i++)
+		unmap_once(&d, i);
+	odp_over(&d);
+	th_stack_close(&d.s);
+}
+
+/* ---- R12: other processes --------------------------------------------------- */
+
+/*
+ * The child has no monitor and no watch. The parent's calls return while it
+ * lives, also when the device is gone.
+ */
+static void contract_R12_fork(struct th_self *self)
+{
+	unsigned char buf[ODP_PAGE];
+	struct odp_side d;
+	pid_t pid = 0;
+	int status;
+
+	odp_open(&d, self);
+	odp_own(&d, self->rank ? NULL : odp_fresh(ODP_LEN), RK_RW);
+	memset(buf, 1, ODP_PAGE);
+	if (self->rank)
+		odp_put_done(&d, buf, ODP_PAGE, 0);
+	th_barrier_progress(self, &d.s, "written");
+	if (!self->rank) {
+		pid = fork();
+		th_check(pid >= 0);
+		if (!pid) {
+			munmap(d.p, 2 * ODP_PAGE);
+			pause();
+			_exit(0);
+		}
+		th_eq(odp_stats(&d).pages_invalidated, 0);
+	}
+	th_barrier_progress(self, &d.s, "forked");
+	if (self->rank)
+		odp_put_done(&d, buf, ODP_PAGE, 8);
+	odp_disown(&d);
+	th_stack_close(&d.s);
+	if (pid) {
+		th_eq(kill(pid, SIGKILL), 0);
+		th_eq(waitpid(pid, &status, 0), pid);
+		th_check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+}
+
+/* Without a monitor pages come all the same; nobody hears of what goes. */
+static void contract_R12_off(struct th_self *self)
+{
+	unsigned char buf[ODP_PAGE];
+	struct odp_side d;
+
+	setenv("FI_SHRIMP_MONITOR", "off", 1);
+	odp_open(&d, self);
+	odp_own(&d, self->rank ? NULL : odp_fresh(ODP_LEN), RK_RW);
+	memset(buf, 1, ODP_PAGE);
+	if (self->rank)
+		odp_put_done(&d, buf, ODP_PAGE, 0);
+	th_barrier_progress(self, &d.s, "written");
+	if (!self->rank)
+		th_eq(munmap(d.p, ODP_PAGE), 0);
+	th_barrier_progress(self, &d.s, "unmapped");
+	if (self->rank)
+		odp_refused(&d, buf, 8, 0, 0);
+	th_barrier_progress(self, &d.s, "refused");
+	if (!self->rank) {
+		th_eq(odp_stats(&d).pages_invalidated, 0);
+		th_check(mmap(d.p, ODP_PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			      0) == d.p);
+	}
+	th_barrier_progress(self, &d.s, "mapped");
+	if (self->rank)
+		odp_put_done(&d, buf, ODP_PAGE, 0);
+	th_barrier_progress(self, &d.s, "reached");
+	if (!self->rank)
+		th_verify_byte(d.p, ODP_PAGE, 1);
+	odp_disown(&d);
+	th_stack_close(&d.s);
+}
+
+/* ---- table ------------------------------------------------------------------ */
+
+static struct odp_how cached = { .cache = "all" };
+static struct odp_how uncached = { .cache = "off" };
+static struct odp_how unpinned = { .pin = "off" };
+static struct odp_how unpinned_no_cma = { .cma = "off", .pin = "off" };
+
+static const struct CMUnitTest unmap_tests[] = {
+	TH_CASE(contract_R12_replaced, STREAMERS + 1, 60),
+	ODP_CASE(contract_R12_replaced, STREAMERS + 1, 60, unpinned_no_cma),
+	TH_CASE(contract_R12_next_file, 2, 20),
+	ODP_CASE(contract_R12_given_up, 2, 20, unpinned),
+	TH_CASE(contract_R12_pinned, 2, 30),
+	TH_CASE(contract_R12_under_streams, STREAMERS + 1, 60),
+	TH_CASE(contract_R12_fork, 2, 20),
+	TH_CASE(contract_R12_off, 2, 20),
+	ODP_CASE(contract_R12_replaced, STREAMERS + 1, 60, cached),
+	ODP_CASE(contract_R12_next_file, 2, 20, cached),
+	ODP_CASE(contract_R12_pinned, 2, 30, cached),
+	ODP_CASE(contract_R12_pinned, 2, 30, uncached),
+	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, cached),
+	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, uncached),
+	ODP_CASE(contract_R12_fork, 2, 20, cached),
+};
+
+int main(int argc, char **argv)
+{
+	return odp_main(argc, argv, "unmap_tests", unmap_tests,
+			sizeof(unmap_tests) / sizeof(*unmap_tests));
+}
