@@ -37,6 +37,10 @@ int mt_size;
 
 /* Relaxed: sums only, read when all threads are joined. */
 static _Atomic uint64_t sent_msgs, sent_bytes, moved_msgs, moved_bytes;
+static _Atomic uint64_t device_ops, device_bytes;
+
+/* How the job's traffic travels: SHRIMP_TEST_WAY, see common.h. */
+static enum { WAY_ANY, WAY_RDMA, WAY_PT2PT, WAY_OB1 } way;
 
 static struct fid_fabric *fabric;
 static struct fi_ops_shrimp_stats *stats_ops;
@@ -221,6 +225,13 @@ void mt_moved(MPI_Comm comm, uint64_t msgs, uint64_t bytes)
 	atomic_fetch_add_explicit(&moved_bytes, bytes, memory_order_relaxed);
 }
 
+void mt_device(uint64_t ops, uint64_t bytes)
+{
+	/* relaxed: sums, read when all threads have ended */
+	atomic_fetch_add_explicit(&device_ops, ops, memory_order_relaxed);
+	atomic_fetch_add_explicit(&device_bytes, bytes, memory_order_relaxed);
+}
+
 static struct fi_info *shrimp_info(void)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -276,19 +287,45 @@ static struct amount traffic(const struct fi_shrimp_traffic *now,
 	return a;
 }
 
+/*
+ * RMA and atomics that this process initiated. Bytes of atomics are not
+ * counted: Open MPI's are of 8 bytes at most.
+ */
+static struct amount device(const struct fi_shrimp_stats *now)
+{
+	const struct fi_shrimp_stats *base = &stats_base;
+	struct amount a = { 0, 0 };
+
+	for (int i = 0; i < FI_SHRIMP_REACH_MAX; i++) {
+		uint64_t atomics = now->atomic_ops[i] - base->atomic_ops[i];
+
+		a.msgs += now->rma_ops[i] - base->rma_ops[i] + atomics;
+		a.bytes += now->rma_bytes[i] - base->rma_bytes[i] + 8 * atomics;
+	}
+	return a;
+}
+
 static void compare(const char *what, struct amount got, struct amount want)
 {
 	mt_check(got.msgs >= want.msgs && got.bytes >= want.bytes,
-		 "%s %" PRIu64 " messages, %" PRIu64 " bytes through shrimp; "
-		 "the test sent %" PRIu64 " messages, %" PRIu64 " bytes",
+		 "%s %" PRIu64 " messages or operations, %" PRIu64
+		 " bytes through shrimp; the test told of %" PRIu64 ", %" PRIu64
+		 " bytes",
 		 what, got.msgs, got.bytes, want.msgs, want.bytes);
+}
+
+static struct amount sum(struct amount a, struct amount b)
+{
+	return (struct amount){ a.msgs + b.msgs, a.bytes + b.bytes };
 }
 
 /* What all ranks told and saw. */
 struct totals {
-	struct amount want; /* must have passed */
-	struct amount tx;   /* left an endpoint */
-	struct amount rx;   /* came to an endpoint */
+	struct amount want;	/* must have passed as messages */
+	struct amount want_ops; /* must have passed as RMA or atomics */
+	struct amount tx;	/* messages that left an endpoint */
+	struct amount rx;	/* messages that came to an endpoint */
+	struct amount ops;	/* RMA and atomics */
 };
 
 /* The totals of this rank; fails if it sent less than it told. */
@@ -296,7 +333,8 @@ static struct totals own_totals(void)
 {
 	struct amount own = { sent_msgs, sent_bytes };
 	struct totals t = { .want = { own.msgs + moved_msgs,
-				      own.bytes + moved_bytes } };
+				      own.bytes + moved_bytes },
+			    .want_ops = { device_ops, device_bytes } };
 	struct fi_shrimp_stats now;
 
 	if (!stats_ops)
@@ -304,8 +342,37 @@ static struct totals own_totals(void)
 	stats_read(&now);
 	t.tx = traffic(&now.tx, &stats_base.tx);
 	t.rx = traffic(&now.rx, &stats_base.rx);
-	compare("this rank sent", t.tx, own);
+	t.ops = device(&now);
+	if (way != WAY_OB1)
+		compare("this rank sent", t.tx, own);
+	if (way == WAY_RDMA)
+		compare("this rank's RMA:", t.ops, t.want_ops);
 	return t;
+}
+
+/*
+ * pml ob1 moves large messages by RMA, and those of a rank to itself without
+ * the network: a quarter of the messages that were told and 1/32 of the
+ * bytes must have passed in some way.
+ * osc pt2pt packs many operations into a message.
+ */
+static void compare_all(const struct totals *all)
+{
+	struct amount want = sum(all->want, all->want_ops);
+
+	mt_check(want.msgs, "this test tells of no message");
+	if (way == WAY_OB1) {
+		want = (struct amount){ want.msgs / 4, want.bytes / 32 };
+		compare("all ranks:", sum(all->tx, all->ops), want);
+		return;
+	}
+	compare("all ranks sent", all->tx, all->want);
+	compare("all ranks received", all->rx, all->want);
+	want.msgs = all->want.msgs;
+	if (way == WAY_RDMA)
+		compare("all ranks' RMA:", all->ops, all->want_ops);
+	else
+		compare("all ranks:", sum(all->tx, all->ops), want);
 }
 
 static struct totals all_totals(void)
@@ -317,11 +384,8 @@ static struct totals all_totals(void)
 	own = own_totals();
 	MPI_Allreduce(&own, &all, sizeof(own) / 8, MPI_UINT64_T, MPI_SUM,
 		      MPI_COMM_WORLD);
-	if (stats_ops) {
-		mt_check(all.want.msgs, "this test tells of no message");
-		compare("all ranks sent", all.tx, all.want);
-		compare("all ranks received", all.rx, all.want);
-	}
+	if (stats_ops)
+		compare_all(&all);
 	return all;
 }
 
@@ -376,12 +440,27 @@ static void parse(int argc, char **argv, const char *about,
 	}
 }
 
+static int way_named(const char *name)
+{
+	static const char *const names[] = {
+		[WAY_RDMA] = "rdma",
+		[WAY_PT2PT] = "pt2pt",
+		[WAY_OB1] = "ob1",
+	};
+
+	for (int i = WAY_RDMA; name && i <= WAY_OB1; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return WAY_ANY;
+}
+
 void mt_init(int argc, char **argv, int level, const char *about,
 	     const struct mt_opt *opts)
 {
 	int provided;
 
 	parse(argc, argv, about, opts);
+	way = way_named(getenv("SHRIMP_TEST_WAY"));
 	MPI_Init_thread(&argc, &argv, level, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &mt_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &mt_size);
@@ -398,11 +477,19 @@ static void print_ok(const char *name, const struct totals *all)
 	       " bytes told, ",
 	       name, mt_size, all->want.msgs, all->want.bytes);
 	if (stats_ops)
-		printf("%" PRIu64 " messages, %" PRIu64
-		       " bytes through shrimp\n",
+		printf("%" PRIu64 " messages, %" PRIu64 " bytes through shrimp",
 		       all->tx.msgs, all->tx.bytes);
 	else
-		printf("transport not checked\n");
+		printf("transport not checked");
+	if (all->want_ops.msgs)
+		printf("; one-sided %" PRIu64 " operations, %" PRIu64
+		       " bytes told",
+		       all->want_ops.msgs, all->want_ops.bytes);
+	if (stats_ops && all->ops.msgs)
+		printf("; RMA %" PRIu64 " operations, %" PRIu64
+		       " bytes through shrimp",
+		       all->ops.msgs, all->ops.bytes);
+	printf("\n");
 }
 
 int mt_end(const char *name)

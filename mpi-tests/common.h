@@ -5,13 +5,18 @@
  * that the program's messages went through shrimp.
  *
  * A program calls mt_init() first and returns mt_end() from main(). In
- * between it tells by mt_sent() and mt_moved() how much it handed to MPI, and
- * mt_end() compares that with what the provider counted. Nothing may leave
- * the job between mt_init() and mt_end() by another way than these.
+ * between it tells by mt_sent(), mt_moved() and mt_device() how much it
+ * handed to MPI, and mt_end() compares that with what the provider counted.
+ * Nothing may leave the job between mt_init() and mt_end() by another way
+ * than these.
  *
  * Environment: SHRIMP_TEST_ANY=1 leaves out the comparison, so that a program
  * can be tried over another transport; SHRIMP_QUICK=1 does a tenth of the
- * rounds, SHRIMP_LONG=1 ten times as many.
+ * rounds, SHRIMP_LONG=1 ten times as many. SHRIMP_TEST_WAY says how strict the
+ * comparison is: "rdma", messages by the mtl and one-sided operations as RMA
+ * and atomics, each counted apart; "pt2pt", one-sided ones as messages, too;
+ * "ob1", anything by pml ob1, which moves some messages by RMA. Without it,
+ * one-sided operations may have gone either way.
  *
  * Threads: mt_init(), mt_end(), mt_alloc() and mt_free() belong to one thread
  * at a time; everything else may be called by any thread.
@@ -67,6 +72,12 @@ void mt_sent(uint64_t msgs, uint64_t bytes);
  * rank of @comm counts.
  */
 void mt_moved(MPI_Comm comm, uint64_t msgs, uint64_t bytes);
+
+/*
+ * This process handed @ops one-sided operations that move @bytes bytes to
+ * MPI, not counting those to itself or to memory that MPI shares.
+ */
+void mt_device(uint64_t ops, uint64_t bytes);
 
 /*
  * Collective: the comparison of mt_end() alone, for a program that will not

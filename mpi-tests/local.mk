@@ -14,9 +14,12 @@ endif
 mpi_tests_libmpitest_la_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_libmpitest_la_SOURCES = \
 	mpi-tests/common.c \
-	mpi-tests/common.h
+	mpi-tests/common.h \
+	mpi-tests/win.c \
+	mpi-tests/win.h
 
-# The names of the list TESTS, which says what each of them runs.
+# The names of the list TESTS, which says what each of them runs. Some are run
+# by pml ob1, too; all of them with SHRIMP_TEST_PML=ob1 in the environment.
 MPI_TESTS += \
 	mpi-tests/ring.mpi \
 	mpi-tests/allreduce.mpi \
@@ -35,6 +38,22 @@ MPI_TESTS += \
 	mpi-tests/case_P21.mpi \
 	mpi-tests/case_P18.mpi \
 	mpi-tests/onesided.mpi \
+	mpi-tests/rma_sync.mpi \
+	mpi-tests/rma_ops.mpi \
+	mpi-tests/rma_threads.mpi \
+	mpi-tests/rma_latency.mpi \
+	mpi-tests/case_P3.mpi \
+	mpi-tests/case_P6.mpi \
+	mpi-tests/case_P7.mpi \
+	mpi-tests/case_P9.mpi \
+	mpi-tests/case_P11.mpi \
+	mpi-tests/case_P12.mpi \
+	mpi-tests/case_P13.mpi \
+	mpi-tests/case_M11.mpi \
+	mpi-tests/case_T20.mpi \
+	mpi-tests/case_T24.mpi \
+	mpi-tests/ring.ob1.mpi \
+	mpi-tests/rma_ops.ob1.mpi \
 	mpi-tests/case_P1.mpi \
 	mpi-tests/reverse.mpi \
 	mpi-tests/legal.mpi \
@@ -43,7 +62,14 @@ MPI_TESTS += \
 	mpi-tests/killed.mpi \
 	mpi-tests/netpipe.mpi \
 	mpi-tests/hpcc.mpi \
-	mpi-tests/mpi4py.mpi
+	mpi-tests/mpi4py.mpi \
+	mpi-tests/remap_uffd.mpi \
+	mpi-tests/remap_notify.mpi \
+	mpi-tests/case_C9.mpi \
+	mpi-tests/remap_uffd.ob1.mpi \
+	mpi-tests/remap_notify.ob1.mpi \
+	mpi-tests/case_C9.ob1.mpi \
+	mpi-tests/mpi4py_remap.mpi
 
 # The harness wants a file for each test; for these it is an empty one.
 $(MPI_TESTS): Makefile
@@ -55,8 +81,10 @@ EXTRA_DIST += \
 	mpi-tests/hpcc.sh \
 	mpi-tests/killed.sh \
 	mpi-tests/mpi4py.sh \
+	mpi-tests/mpi4py_remap.sh \
 	mpi-tests/netpipe.sh \
 	mpi-tests/py_data.py \
+	mpi-tests/py_remap.py \
 	mpi-tests/run-mpi
 
 mpi_test_programs = \
@@ -75,8 +103,15 @@ mpi_test_programs = \
 	mpi-tests/oversub \
 	mpi-tests/probe \
 	mpi-tests/pt2pt \
+	mpi-tests/remap \
 	mpi-tests/reverse \
 	mpi-tests/ring \
+	mpi-tests/rma_busy \
+	mpi-tests/rma_cases \
+	mpi-tests/rma_latency \
+	mpi-tests/rma_ops \
+	mpi-tests/rma_sync \
+	mpi-tests/rma_threads \
 	mpi-tests/sizes \
 	mpi-tests/spawn \
 	mpi-tests/storm \
@@ -112,10 +147,24 @@ mpi_tests_probe_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_probe_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_pt2pt_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_pt2pt_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_remap_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_remap_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_reverse_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_reverse_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_ring_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_ring_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_busy_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_busy_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_cases_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_cases_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_latency_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_latency_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_ops_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_ops_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_sync_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_sync_LDADD = $(MPI_TEST_LDADD)
+mpi_tests_rma_threads_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
+mpi_tests_rma_threads_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_sizes_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
 mpi_tests_sizes_LDADD = $(MPI_TEST_LDADD)
 mpi_tests_spawn_CPPFLAGS = $(MPI_TEST_CPPFLAGS)
