@@ -36,3 +36,19 @@ AC_DEFUN([SHRIMP_WITH_PROVIDERDIR],
   [with_providerdir='${libdir}/libfabric'])
 AC_SUBST([providerdir],["$with_providerdir"])
 ])
+
+dnl SHRIMP_WITH_BREAK
+dnl --with-break; substitutes BREAK_CPPFLAGS. The names are in shm/breakage.h.
+AC_DEFUN([SHRIMP_WITH_BREAK],
+[AC_ARG_WITH([break],
+  [AS_HELP_STRING([--with-break=NAME],
+    [for tests only: a build that breaks guarantee NAME of shm/breakage.h])],
+  [],[with_break=no])
+BREAK_CPPFLAGS=
+AS_CASE([$with_break],
+  [no],[],
+  [AS_IF([grep -q "^	RNIC_BREAK_$with_break," "$srcdir/shm/breakage.h"],
+    [BREAK_CPPFLAGS="-DRNIC_BREAK=RNIC_BREAK_$with_break"],
+    [AC_MSG_ERROR([--with-break=$with_break: no such name in shm/breakage.h])])])
+AC_SUBST([BREAK_CPPFLAGS])
+])

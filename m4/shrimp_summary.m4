@@ -46,6 +46,9 @@ shrimp $PACKAGE_VERSION
   MPICH beside it     $have_mpich (benchmark only)
   provider directory  $shrimp_dir
 "])
+AS_IF([test "$with_break" != no],
+  [AS_ECHO(["This build breaks \"$with_break\" on purpose. It is for tests only.
+"])])
 AS_IF([test "$shrimp_dir" != "$libfabric_providerdir"],
   [AS_ECHO(["libfabric does not look there by itself. After make install, use
   export FI_PROVIDER_PATH=$shrimp_dir$provider_path_rest
