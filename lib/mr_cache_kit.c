@@ -21,6 +21,7 @@
 #include "lib/info.h"
 #include "shm/pin.h"
 #include "shm/watch.h"
+#include "tests/quiet_map.h"
 
 /* Keys are the provider's: acquire hands out regions for peers. */
 static struct fi_info *info_new(void)
@@ -79,8 +80,7 @@ void mck_close(struct mck_bed *b)
 
 char *mck_private(size_t len)
 {
-	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = quiet_private(len);
 
 	assert_true(p != MAP_FAILED);
 	memset(p, 1, len);
@@ -95,7 +95,7 @@ char *mck_file(size_t len, int *fd)
 	assert_true(*fd >= 0);
 	assert_int_equal(ftruncate(*fd, (off_t)len), 0);
 	assert_int_equal(fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	p = quiet_map(len, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	assert_true(p != MAP_FAILED);
 	for (size_t i = 0; i < len; i += MCK_PAGE)
 		p[i] = (char)(i / MCK_PAGE + 1);

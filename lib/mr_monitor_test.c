@@ -24,6 +24,7 @@
 #include "shm/layout.h"
 #include "shm/vma.h"
 #include "shm/watch.h"
+#include "tests/quiet_map.h"
 
 enum {
 	LIMIT_S = 120, /* the whole program ends by then */
@@ -354,8 +355,7 @@ static void settle(const struct shrimp_mr_monitor *m)
 static void uffd_tells(void **state)
 {
 	struct ear e = ear(SHRIMP_MRC_MON_UFFD);
-	char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = quiet_private(LEN);
 	uint64_t a = (uintptr_t)p, was;
 
 	(void)state;
@@ -386,8 +386,7 @@ static void uffd_tells(void **state)
 static void uffd_looks_at_each_mapping(void **state)
 {
 	struct ear e = ear(SHRIMP_MRC_MON_UFFD);
-	char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = quiet_private(LEN);
 	uint64_t a = (uintptr_t)p;
 
 	(void)state;

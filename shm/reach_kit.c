@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "shm/grace.h"
+#include "tests/quiet_map.h"
 
 void kit_owner_open(struct kit_owner *o, bool membarrier)
 {
@@ -87,8 +88,7 @@ struct kit_mem kit_arena(struct kit_owner *o, size_t len)
 struct kit_mem kit_private(size_t len)
 {
 	struct kit_mem m = { .len = len };
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = quiet_private(len);
 
 	assert_true(p != MAP_FAILED);
 	m.p = p;

@@ -21,6 +21,7 @@ tests_libharness_la_SOURCES = \
 	tests/kill_steps.h \
 	tests/odp_kit.c \
 	tests/odp_kit.h \
+	tests/quiet_map.h \
 	tests/rma_kit.c \
 	tests/rma_kit.h \
 	tests/scribble.c \

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "env_probe.h"
+#include "quiet_map.h"
 
 struct odp_shared *odp_shared;
 
@@ -64,8 +65,7 @@ void odp_lost(struct odp_side *d, uint64_t regions)
 
 unsigned char *odp_fresh(size_t len)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = quiet_private(len);
 
 	th_check(p != MAP_FAILED);
 	return p;

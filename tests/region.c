@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "quiet_map.h"
 #include "rdma/fi_ext_shrimp.h"
 
 enum { PAGE = 4096, LEN = 4 * PAGE };
@@ -34,7 +35,7 @@ static int reg(struct th_stack *s, void *p, size_t len, uint64_t key,
 
 static unsigned char *pages(size_t len, int prot)
 {
-	void *p = mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = quiet_map(len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	th_check(p != MAP_FAILED);
 	return p;

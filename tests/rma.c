@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "quiet_map.h"
 #include "rdma/fi_ext_shrimp.h"
 
 enum {
@@ -438,8 +439,7 @@ static void contract_I2_unmapped(struct th_self *self)
 
 	(void)self;
 	th_pair_open(&a, &b, &unallocated);
-	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = quiet_private(4 * PAGE);
 	th_check(p != MAP_FAILED);
 	th_ok(fi_mr_reg(b.domain, p, 4 * PAGE, RW, 0, KEY, 0, &mr, NULL));
 	th_eq(munmap(p + PAGE, 3 * PAGE), 0);
