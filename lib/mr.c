@@ -716,6 +716,21 @@ int shrimp_mr_keep(struct shrimp_cached *e, struct shrimp_mr **out)
 	return 0;
 }
 
+bool shrimp_mr_shed(struct shrimp_domain *d, int ret)
+{
+	if (ret != -FI_ENOSPC && ret != -FI_ENOMEM)
+		return false;
+	/* relaxed: what others insert meanwhile is in use */
+	if (!rnic_load64_relaxed(&d->cache.entries))
+		return false;
+	rnic_log(RNIC_LOG_INFO,
+		 "fi_mr_reg: %s; once more without what the cache keeps for "
+		 "nobody",
+		 strerror(-ret));
+	shrimp_mr_cache_flush(d);
+	return true;
+}
+
 static int regattr(struct fid *fid, const struct fi_mr_attr *a, uint64_t flags,
 		   struct fid_mr **out)
 {
@@ -734,6 +749,8 @@ static int regattr(struct fid *fid, const struct fi_mr_attr *a, uint64_t flags,
 	if (!mr)
 		return -FI_ENOMEM;
 	ret = shrimp_mr_allowed(mr) ? set_up(mr) : -FI_EOPNOTSUPP;
+	if (ret && shrimp_mr_shed(d, ret))
+		ret = set_up(mr);
 	if (ret) {
 		free(mr);
 		return ret;

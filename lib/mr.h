@@ -142,6 +142,13 @@ int shrimp_mr_keep(struct shrimp_cached *e, struct shrimp_mr **mr);
 /* Closes it; waits for peers. Returns 0 or why it cannot be fenced. */
 int shrimp_mr_drop(struct shrimp_mr *mr);
 
+/*
+ * A registration in @d said @ret. True if that was for want of slots, table
+ * pages or memory, and the cache, which held some for nobody, has given them
+ * back: the caller tries once more. Any thread; waits for peers then.
+ */
+bool shrimp_mr_shed(struct shrimp_domain *d, int ret);
+
 /* True if it is to be live at the end of its registration. */
 bool shrimp_mr_at_once(const struct shrimp_mr *mr);
 

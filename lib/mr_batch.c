@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "include/rdma/fi_ext_shrimp.h"
 #include "lib/agent.h"
@@ -237,8 +238,11 @@ static int reserve_all(struct batch *b)
 static int run(struct batch *b, uint64_t flags, struct fid_mr **out)
 {
 	size_t translated = 0;
-	int ret = make_objects(b, flags);
+	int ret;
 
+	memset(b->mr, 0, b->n * sizeof(struct shrimp_mr *));
+	b->nitems = 0;
+	ret = make_objects(b, flags);
 	if (!ret)
 		ret = pin_all(b);
 	while (!ret && translated < b->n) {
@@ -283,10 +287,9 @@ int shrimp_mr_batch(struct fid *fid, const struct fi_mr_attr *attr, size_t n,
 	shrimp_mr_cache_reap(b.d);
 	b.mr = calloc(n, sizeof(struct shrimp_mr *));
 	b.item = calloc(n, sizeof(*b.item));
-	if (b.mr && b.item)
+	ret = b.mr && b.item ? run(&b, flags, out) : -FI_ENOMEM;
+	if (ret && b.mr && b.item && shrimp_mr_shed(b.d, ret))
 		ret = run(&b, flags, out);
-	else
-		ret = -FI_ENOMEM;
 	free(b.item);
 	free(b.mr);
 	return ret;

@@ -68,15 +68,29 @@ static uint32_t wanted_now(const struct shrimp_domain *d, uint64_t access)
 	return d->cache.wanted[access >> SHRIMP_MR_ACCESS_SHIFT];
 }
 
+/* Kept, or else of the caller alone. */
+static int find(struct shrimp_domain *d, const struct iovec *v, uint32_t want,
+		struct shrimp_cached **e)
+{
+	int ret = 0;
+
+	*e = NULL;
+	if (d->set->mrc != SHRIMP_MRC_OFF)
+		ret = shrimp_mr_cache_get(d, v, want, e);
+	if (!ret && !*e)
+		ret = shrimp_mr_cache_single(d, v, want, e);
+	return ret;
+}
+
 static int acquire(struct fid *fid, const void *buf, size_t len,
 		   uint64_t access, struct fid_mr **mr)
 {
 	struct shrimp_domain *d = (struct shrimp_domain *)fid;
 	const struct iovec v = { .iov_base = (void *)(uintptr_t)buf,
 				 .iov_len = len };
-	struct shrimp_cached *e = NULL;
+	struct shrimp_cached *e;
 	uint32_t want;
-	int ret = 0;
+	int ret;
 
 	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !mr || !is_range(&v))
 		return -FI_EINVAL;
@@ -85,10 +99,9 @@ static int acquire(struct fid *fid, const void *buf, size_t len,
 		return -FI_EINVAL;
 	if (d->inherited)
 		return -FI_EOPBADSTATE;
-	if (d->set->mrc != SHRIMP_MRC_OFF)
-		ret = shrimp_mr_cache_get(d, &v, want, &e);
-	if (!ret && !e)
-		ret = shrimp_mr_cache_single(d, &v, want, &e);
+	ret = find(d, &v, want, &e);
+	if (RNIC_UNLIKELY(ret) && shrimp_mr_shed(d, ret))
+		ret = find(d, &v, want, &e);
 	if (!ret)
 		*mr = &e->mr->fid;
 	return ret;

@@ -705,7 +705,12 @@ static void case_C13(struct th_self *self)
 
 /* ---- K1 ------------------------------------------------------------------- */
 
-enum { K1_NOBODY = 65534, K1_KIB = 1 << 20 /* of the buffer: 1 GiB */ };
+enum {
+	K1_NOBODY = 65534,
+	K1_KIB = 1 << 20,   /* of the buffer: 1 GiB */
+	K1_LIMIT = 8 << 20, /* of locked memory */
+	K1_LARGE = 5 << 20, /* one fits, two do not */
+};
 
 /* What is tried: limits of locked memory, and what to do about a refusal. */
 static const rlim_t k1_limit[] = { RLIM_INFINITY, 8 << 20, 64 << 10 };
@@ -848,6 +853,58 @@ static void case_K1(struct th_self *self)
 	close(fd);
 }
 
+/*
+ * What the cache keeps locked for nobody is no reason to refuse a region: by
+ * registration, in a batch, by acquire.
+ */
+static void case_K1_idle(struct th_self *self)
+{
+	struct iovec v = { .iov_len = K1_LARGE };
+	struct fi_mr_attr a = { .mr_iov = &v,
+				.iov_count = 1,
+				.access = RK_RW,
+				.requested_key = RK_KEY };
+	struct th_stack_opts o = rk_opts();
+	struct fi_ops_shrimp_mr *ops;
+	unsigned char *p[3];
+	struct fid_mr *mr;
+	struct th_stack s;
+	struct ck c;
+
+	ck_set(self);
+	k1_load(&o);
+	for (int i = 0; i < 3; i++)
+		p[i] = rk_pages(K1_LARGE);
+	if (!k1_limit_is(K1_LIMIT, p[0]))
+		th_skip(self, "RLIMIT_MEMLOCK is too low");
+	k1_become_user(self);
+	setenv("FI_SHRIMP_PIN", "require", 1);
+	th_stack_open(&s, &o);
+	c = ck_of(self, &s);
+	th_ok(fi_open_ops(&s.domain->fid, FI_SHRIMP_OPS_MR, 0, (void **)&ops,
+			  NULL));
+	for (int i = 0; i < 6; i++) {
+		v.iov_base = p[i % 3];
+		if (i % 2)
+			th_ok(ops->reg_batch(&s.domain->fid, &a, 1, 0, &mr));
+		else
+			th_ok(fi_mr_regattr(s.domain, &a, 0, &mr));
+		th_eq(ck_locked(p[i % 3], K1_LARGE), K1_LARGE);
+		th_eq(ck_locked(p[(i + 2) % 3], K1_LARGE), 0);
+		th_ok(fi_close(&mr->fid));
+		/* a batch has no part in the cache */
+		th_eq(ck_locked(p[i % 3], K1_LARGE), i % 2 ? 0 : K1_LARGE);
+	}
+	/* in use it is not given back */
+	th_ok(c.ops->acquire(&s.domain->fid, p[0], K1_LARGE, CK_LOCAL, &mr));
+	th_eq(fi_mr_regattr(s.domain, &a, 0, &mr), -FI_ENOMEM);
+	th_ok(c.ops->release(mr));
+	th_ok(c.ops->flush(&s.domain->fid));
+	th_stack_close(&s);
+	for (int i = 0; i < 3; i++)
+		munmap(p[i], K1_LARGE);
+}
+
 /* ---- table ------------------------------------------------------------------ */
 
 /* Room for one entry only. */
@@ -895,6 +952,7 @@ static const struct CMUnitTest cache_process[] = {
 	CK_SOME(case_C13, 1, 30),
 	CK_CASE(case_K1, 1, 60, off),
 	CK_CASE(case_K1, 1, 60, all_keep),
+	CK_CASE(case_K1_idle, 1, 20, all_keep),
 };
 
 TH_MAIN(cache_process)

@@ -40,8 +40,8 @@ static inline void *quiet_map(size_t len, int prot, int flags, int fd,
 		uint64_t at = next;
 
 		next += step;
-		p = mmap((void *)(uintptr_t)at, len, prot, flags | MAP_FIXED_NOREPLACE, fd,
-			 off);
+		p = mmap((void *)(uintptr_t)at, len, prot,
+			 flags | MAP_FIXED_NOREPLACE, fd, off);
 		if (p != MAP_FAILED && (uintptr_t)p != at) {
 			/* a kernel that takes the address for a hint */
 			munmap(p, len);
