@@ -633,10 +633,16 @@ static void push(rnic_aptr *head, rnic_aptr *next, void *node)
 /* Adds @w to the lists. */
 static void link_region(struct rnic_device *d, struct rnic_watched *w)
 {
+	rnic_aptr *head = &d->watched.regions;
 	/* relaxed: lists change under mon.lock only */
-	if (!rnic_ptr_load_relaxed(&d->watched.regions))
+	struct rnic_watched *first = rnic_ptr_load_relaxed(head);
+
+	if (first)
+		first->at = &w->next;
+	else
 		push(&mon.devs, &d->watched.next, &d->watched);
-	push(&d->watched.regions, &w->next, w);
+	w->at = head;
+	push(head, &w->next, w);
 }
 
 void rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
@@ -669,17 +675,16 @@ void rnic_monitor_live(struct rnic_watched *w, struct rnic_mpt *mpt)
 	rnic_fence_full();
 }
 
-/* Unlinks @w from the list of @d. */
-static void unlink_region(struct rnic_watched_dev *d, struct rnic_watched *w)
+/* Unlinks @w from its list; one of many leaves as fast as one of few. */
+static void unlink_region(struct rnic_watched *w)
 {
-	rnic_aptr *at = &d->regions;
-	struct rnic_watched *x;
-
 	/* relaxed: mon.lock */
-	while ((x = rnic_ptr_load_relaxed(at)) != w)
-		at = &x->next;
-	/* release: what follows was published before */
-	rnic_ptr_store_release(at, rnic_ptr_load_relaxed(&w->next));
+	struct rnic_watched *next = rnic_ptr_load_relaxed(&w->next);
+
+	if (next)
+		next->at = w->at;
+	/* J1: what follows was published before; pairs with next_region() */
+	rnic_ptr_store_release(w->at, next);
 }
 
 static void unlink_dev(struct rnic_watched_dev *d)
@@ -699,7 +704,7 @@ void rnic_monitor_leave(struct rnic_device *d, struct rnic_watched *w)
 	bool last;
 
 	pthread_mutex_lock(&mon.lock);
-	unlink_region(&d->watched, w);
+	unlink_region(w);
 	/* relaxed: mon.lock */
 	last = !rnic_ptr_load_relaxed(&d->watched.regions);
 	if (last)

@@ -93,6 +93,7 @@ typedef void (*rnic_told_fn)(struct rnic_watched *w);
  */
 struct rnic_watched {
 	rnic_aptr next;	   /* of its device's list */
+	rnic_aptr *at;	   /* what points to it; under the monitor's lock */
 	rnic_aptr mpt;	   /* struct rnic_mpt, while it has one */
 	rnic_gone_fn gone; /* see there; or NULL */
 	rnic_told_fn told; /* see there; or NULL */
