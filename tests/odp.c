@@ -706,7 +706,7 @@ static unsigned char *map_half(int *fd, unsigned char **all)
 
 	*fd = rk_file_new(2 * ODP_LEN);
 	*all = rk_file_map(*fd, 2 * ODP_LEN, NULL);
-	p = mmap(NULL, ODP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	p = quiet_map(ODP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	th_check(p != MAP_FAILED);
 	return p;
 }

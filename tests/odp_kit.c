@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 
 #include "env_probe.h"
-#include "quiet_map.h"
 
 struct odp_shared *odp_shared;
 
@@ -71,20 +70,13 @@ unsigned char *odp_fresh(size_t len)
 	return p;
 }
 
-/*
- * A sanitizer's threads map memory at any time, also where there was some a
- * moment ago: there it is one call.
- */
+/* Two calls: one puts the new memory there before it tells of the old. */
 void odp_replace(unsigned char *p, size_t len)
 {
-	int flags = MAP_FIXED;
-
-	if (!th_sanitized()) {
-		flags = MAP_FIXED_NOREPLACE;
-		th_eq(munmap(p, len), 0);
-	}
+	th_eq(munmap(p, len), 0);
 	th_check(mmap(p, len, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0) == p);
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		      0) == p);
 }
 
 /* fi_mr_regattr() of one range, on demand. */

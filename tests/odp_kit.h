@@ -11,6 +11,7 @@
 #define SHRIMP_TESTS_ODP_KIT_H
 
 #include "harness.h"
+#include "quiet_map.h"
 #include "rma_kit.h"
 
 #include "shm/atomic.h"
@@ -63,7 +64,7 @@ void odp_lost(struct odp_side *d, uint64_t regions);
 /* @len private bytes. */
 unsigned char *odp_fresh(size_t len);
 
-/* The bytes at @p become other memory, by the thread that unmaps them. */
+/* The bytes at @p, of odp_fresh() or quiet_map(), become other memory. */
 void odp_replace(unsigned char *p, size_t len);
 
 /* fi_mr_regattr() of one range, on demand, with key RK_KEY; what it says. */
