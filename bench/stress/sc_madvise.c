@@ -35,7 +35,10 @@ static int rest_check(struct stress *s, const struct hole *h,
 	return ret;
 }
 
-/* After it the hole is zeros, or (@keeps) as it was; nobody has looked. */
+/*
+ * After it the hole is zeros, or (@keeps) as it was; nobody has looked. Where
+ * some of it is locked the kernel may have done the rest before it refused.
+ */
 static int hole_make(struct stress *s, const struct hole *h, int advice,
 		     bool keeps)
 {
@@ -48,7 +51,9 @@ static int hole_make(struct stress *s, const struct hole *h, int advice,
 	ret = stress_madvise(s, h->p + h->at, h->n, advice);
 	if (ret == STRESS_FAILED)
 		return ret;
-	if (keeps || ret == STRESS_SKIP)
+	if (ret == STRESS_SKIP)
+		pat = stress_fill(s, h->p + h->at, h->n);
+	else if (keeps)
 		pat = stress_at(all, h->at);
 	ret = stress_out(s, h->p + h->at, h->n, pat);
 	if (!ret)

@@ -360,8 +360,9 @@ void stress_free(struct stress *s, void *p);
 
 /*
  * madvise(2), with the provider told. Returns 0; STRESS_SKIP if the kernel
- * does not do that with this memory or for now, or if the provider keeps it
- * locked and may; STRESS_FAILED if it does and may not.
+ * does not do that with this memory or for now, or if the provider keeps some
+ * of it locked and may (what lies before may be done); STRESS_FAILED if it does
+ * and may not.
  */
 int stress_madvise(struct stress *s, void *p, size_t len, int advice);
 
