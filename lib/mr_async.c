@@ -50,6 +50,7 @@ static struct closing *take(struct shrimp_domain *d, int *ret)
 	}
 	if (c) {
 		cds_list_del(&c->link);
+		/* pairs with the look in shrimp_mr_reap(), a hint */
 		rnic_sub32_acqrel(&d->nclosing, 1);
 	}
 	pthread_mutex_unlock(&d->mr_lock);

@@ -6,7 +6,8 @@
  * The word of an entry, who changes it and when:
  *
  *   users  who finds it, by a compare-and-swap that fails if GONE is set; who
- *          puts it: without a lock if neither OUT nor OFF is set, else under it
+ *          puts it: without a lock if neither OUT nor OFF is set, else under
+ *          it (U1: what a user did, before who finds that it was the last, U2)
  *   GONE   the monitor and unmap_begin, once, and then the entry is on the
  *          stack of those that went; or eviction, with OUT, if it has no user
  *   OUT    under the lock: not in the index; the last user gives it back
@@ -159,10 +160,10 @@ static struct shrimp_cached *find(struct shrimp_mr_cache *c, uint64_t start,
 	urcu_bp_read_lock();
 	e = cached_of(shrimp_mr_index_find(&c->index, start, end, want));
 	if (e)
-		rnic_tsan_acquire(e);
+		rnic_tsan_acquire(e); /* X1: pairs with put_in() */
 	if (e && !(is_current(c, e, start, end) && take(c, e)))
 		e = NULL;
-	rnic_tsan_release(c);
+	rnic_tsan_release(c); /* the section ends: pairs with sweep() */
 	urcu_bp_read_unlock();
 	return e;
 }
@@ -201,7 +202,7 @@ static void sweep(struct shrimp_mr_cache *c, unsigned int enough)
 	if (cds_list_empty(&litter))
 		return;
 	urcu_bp_synchronize_rcu();
-	rnic_tsan_acquire(c);
+	rnic_tsan_acquire(c); /* pairs with the ends of sections */
 	rnic_monitor_pass(rnic_monitor_round());
 	shrimp_mr_notify_pass();
 	cds_list_for_each_entry_safe (e, next, &litter, lru)
@@ -219,7 +220,7 @@ static void give_back(struct shrimp_cached *e)
 			 "registration cache: 0x%" PRIx64 " (%" PRIu64
 			 " bytes) stays registered: no fence",
 			 e->span.start, bytes_of(e));
-		rnic_sub32_acqrel(&c->giving, 1);
+		rnic_sub32_acqrel(&c->giving, 1); /* V1: as below */
 		return;
 	}
 	unkeep(e);
@@ -239,7 +240,7 @@ static void leave(struct shrimp_cached *e)
 	pthread_mutex_lock(&c->lock);
 	cds_list_add(&e->lru, &c->late);
 	rnic_add32_relaxed(&c->nlate, 1);
-	rnic_sub32_acqrel(&c->giving, 1);
+	rnic_sub32_acqrel(&c->giving, 1); /* V1: it is late; pairs with V2 */
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -283,7 +284,7 @@ static void put_in(struct shrimp_mr_cache *c, struct shrimp_cached *e)
 	rnic_store64_relaxed(&c->tick, tick);
 	rnic_store64_relaxed(&e->used, tick);
 	list(c, e);
-	rnic_tsan_release(e);
+	rnic_tsan_release(e); /* X1: pairs with find() */
 	shrimp_mr_index_add(&c->index, &e->span);
 	rnic_count64(&c->entries, 1);
 	rnic_count64(&c->bytes, bytes_of(e));
@@ -305,7 +306,7 @@ static void condemn(struct shrimp_mr_cache *c, struct shrimp_cached *e,
 static void take_out(struct shrimp_mr_cache *c, struct shrimp_cached *e,
 		     struct cds_list_head *victims)
 {
-	uint64_t w = rnic_or64_seqcst(&e->word, OUT);
+	uint64_t w = rnic_or64_seqcst(&e->word, OUT); /* U2: pairs with U1 */
 
 	shrimp_mr_index_del(&c->index, &e->span);
 	cds_list_del(&e->lru);
@@ -408,7 +409,7 @@ static RNIC_COLD void put_slow(struct shrimp_cached *e, bool wait)
 
 	CDS_INIT_LIST_HEAD(&victims);
 	pthread_mutex_lock(&c->lock);
-	w = rnic_sub64_acqrel(&e->word, 1) - 1;
+	w = rnic_sub64_acqrel(&e->word, 1) - 1; /* U1; U2, if it is the last */
 	if (!(w & USERS) && w & OUT) {
 		condemn(c, e, &victims);
 	} else if (!(w & USERS) && w & OFF) {
@@ -433,7 +434,7 @@ static void put(struct shrimp_cached *e, bool wait)
 			put_slow(e, wait);
 			return;
 		}
-	} while (!rnic_cas64_seqcst(&e->word, w, w - 1));
+	} while (!rnic_cas64_seqcst(&e->word, w, w - 1)); /* U1 */
 }
 
 void shrimp_cached_put(struct shrimp_cached *e)
@@ -625,7 +626,7 @@ static void abandon(struct shrimp_cached *e, bool found)
 		mark(&e->span, &w);
 		shrimp_mr_cache_reap(e->of->domain);
 	} else {
-		rnic_or64_seqcst(&e->word, GONE | OUT);
+		rnic_or64_seqcst(&e->word, GONE | OUT); /* nobody else has it */
 	}
 	shrimp_cached_put(e);
 }
@@ -766,7 +767,7 @@ static bool with_neighbours(struct shrimp_mr_cache *c, struct wish *w)
 		if (w->end - w->start == was)
 			break;
 	}
-	rnic_tsan_release(c);
+	rnic_tsan_release(c); /* as in find() */
 	urcu_bp_read_unlock();
 	return w->merged;
 }
@@ -821,7 +822,7 @@ static int fill(struct shrimp_mr_cache *c, const struct iovec *v,
 			urcu_bp_read_lock();
 			shrimp_mr_index_overlap(&c->index, more.start, more.end,
 						replace, *out);
-			rnic_tsan_release(c);
+			rnic_tsan_release(c); /* as in find() */
 			urcu_bp_read_unlock();
 			return 0;
 		}
@@ -872,7 +873,7 @@ int shrimp_mr_cache_single(struct shrimp_domain *d, const struct iovec *v,
 		abandon(e, false);
 		return ret;
 	}
-	rnic_or64_seqcst(&e->word, GONE | OUT);
+	rnic_or64_seqcst(&e->word, GONE | OUT); /* nobody else has it */
 	*out = e;
 	return 0;
 }
@@ -992,7 +993,7 @@ void shrimp_mr_cache_freed(struct shrimp_domain *d, const void *ptr)
 	urcu_bp_read_lock();
 	mark_range(&d->cache, rnic_page_down(addr), rnic_page_up(addr + len),
 		   RNIC_GONE_TOLD);
-	rnic_tsan_release(&d->cache);
+	rnic_tsan_release(&d->cache); /* as in find() */
 	urcu_bp_read_unlock();
 	shrimp_mr_cache_reap(d);
 }

@@ -140,6 +140,7 @@ struct fi_shrimp_stats mck_stats(struct mck_bed *b)
 	return t;
 }
 
+/* A registration; no order is meant. */
 int mck_acquire(struct mck_bed *b, void *p, size_t len, uint64_t access,
 		struct fid_mr **mr)
 {

@@ -268,6 +268,7 @@ void shrimp_mr_notify_leave(struct rnic_listener *l)
 void shrimp_mr_notify_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	/* all of these: one thread, nobody to pair with */
 	rnic_ptr_store_release(&listeners, NULL);
 	rnic_store64_relaxed(&word, 0);
 	rnic_store64_relaxed(&walkers[0], 0);

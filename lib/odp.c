@@ -160,6 +160,7 @@ static void leave_demand(struct shrimp_domain *d, struct shrimp_odp *x)
 {
 	pthread_mutex_lock(&d->odp_lock);
 	cds_list_del(&x->in_domain);
+	/* pairs with nothing: shrimp_odp_tidy() takes it as a hint */
 	rnic_sub32_acqrel(&d->nodps, 1);
 	while (x->users)
 		pthread_cond_wait(&d->odp_idle, &d->odp_lock);
@@ -291,6 +292,7 @@ static void watched_live(struct shrimp_odp *x)
 {
 	struct rnic_mpt *m = slot_of(x->mr);
 
+	/* the slot as it was written, before gone() changes it */
 	rnic_ptr_store_release(&x->mpt, m);
 	/* G2: the slot before the look, by a full fence; pairs with G1 */
 	rnic_monitor_live(&x->w, m);

@@ -38,6 +38,7 @@ static int same(struct cds_lfht_node *node, const void *key)
 {
 	struct entry *e = caa_container_of(node, struct entry, node);
 
+	/* for the sanitizer: the table published it; pairs with add() */
 	rnic_tsan_acquire(e);
 	return !memcmp(&e->peer.addr, key, sizeof(e->peer.addr));
 }
@@ -128,6 +129,7 @@ static struct shrimp_peer *add(struct shrimp_peers *p,
 	e->peer.id = p->count++;
 	/* P3: publishes the peer; pairs with shrimp_peer_by_id() */
 	rnic_ptr_store_release(at, &e->peer);
+	/* for the sanitizer: pairs with same() */
 	rnic_tsan_release(e);
 	urcu_bp_read_lock();
 	cds_lfht_add(p->table, h, &e->node);

@@ -281,6 +281,7 @@ static struct shrimp_asked pop(struct shrimp_tx_peer *tp)
 	asks->first++;
 	asks->n--;
 	tp->answers--;
+	/* orders nothing: this end of the lane, under the endpoint's lock */
 	rnic_lane_release(&tp->lane, !asks->n,
 			  asks->a[asks->first % SHRIMP_ASKS].at);
 	return a;

@@ -97,6 +97,7 @@ int shrimp_rma_own(struct shrimp_ep *ep, struct shrimp_tx_peer **tp)
 	return *tp ? open_reach(*tp) : -ENOMEM;
 }
 
+/* Orders nothing: @tp is used under its endpoint's lock. */
 void shrimp_rma_release(struct shrimp_tx_peer *tp)
 {
 	if (tp->reach)

@@ -187,6 +187,7 @@ static void put_off(struct shrimp_ep *ep, struct shrimp_window *w)
 static void take_off(struct shrimp_ep *ep, struct shrimp_window *w)
 {
 	cds_list_del(&w->in_ep);
+	/* pairs with the look in end_fences() of lib/agent.c, a hint */
 	rnic_sub32_acqrel(&ep->domain->fencing, 1);
 }
 

@@ -225,14 +225,15 @@ typedef uint64_t __attribute__((may_alias)) rnic_raw64;
  */
 static inline uint64_t rnic_raw_load_seqcst(const void *p, size_t size)
 {
+	/* partners: those below, and who writes in the application */
 	switch (size) {
 	case 1:
 		return __atomic_load_n((const rnic_raw8 *)p, __ATOMIC_SEQ_CST);
-	case 2:
+	case 2: /* the same order, another width */
 		return __atomic_load_n((const rnic_raw16 *)p, __ATOMIC_SEQ_CST);
 	case 4:
 		return __atomic_load_n((const rnic_raw32 *)p, __ATOMIC_SEQ_CST);
-	default:
+	default: /* 8 bytes, the same order */
 		return __atomic_load_n((const rnic_raw64 *)p, __ATOMIC_SEQ_CST);
 	}
 }
@@ -244,17 +245,18 @@ static inline uint64_t rnic_raw_load_seqcst(const void *p, size_t size)
  */
 static inline uint64_t rnic_raw_add_seqcst(void *p, size_t size, uint64_t x)
 {
+	/* partners: all of this group, and the application */
 	switch (size) {
 	case 1:
 		return __atomic_fetch_add((rnic_raw8 *)p, (uint8_t)x,
 					  __ATOMIC_SEQ_CST);
-	case 2:
+	case 2: /* the same order, another width */
 		return __atomic_fetch_add((rnic_raw16 *)p, (uint16_t)x,
 					  __ATOMIC_SEQ_CST);
 	case 4:
 		return __atomic_fetch_add((rnic_raw32 *)p, (uint32_t)x,
 					  __ATOMIC_SEQ_CST);
-	default:
+	default: /* 8 bytes, the same order */
 		return __atomic_fetch_add((rnic_raw64 *)p, x, __ATOMIC_SEQ_CST);
 	}
 }
@@ -268,17 +270,18 @@ static inline uint64_t rnic_raw_add_seqcst(void *p, size_t size, uint64_t x)
 static inline uint64_t rnic_raw_cas_seqcst(void *p, size_t size, uint64_t old,
 					   uint64_t x)
 {
+	/* partners: likewise */
 	switch (size) {
 	case 1:
 		return __sync_val_compare_and_swap((rnic_raw8 *)p, (uint8_t)old,
 						   (uint8_t)x);
-	case 2:
+	case 2: /* the same order, another width */
 		return __sync_val_compare_and_swap((rnic_raw16 *)p,
 						   (uint16_t)old, (uint16_t)x);
 	case 4:
 		return __sync_val_compare_and_swap((rnic_raw32 *)p,
 						   (uint32_t)old, (uint32_t)x);
-	default:
+	default: /* 8 bytes, the same order */
 		return __sync_val_compare_and_swap((rnic_raw64 *)p, old, x);
 	}
 }

@@ -112,6 +112,7 @@ uint32_t rnic_lane_hold(struct rnic_lane_tx *tx, uint32_t len)
 	return start;
 }
 
+/* Orders nothing: words of this end alone. */
 void rnic_lane_release(struct rnic_lane_tx *tx, bool none, uint32_t next)
 {
 	tx->holds = !none;

@@ -649,6 +649,7 @@ void rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
 		       struct rnic_mpt *mpt)
 {
 	pthread_mutex_lock(&mon.lock);
+	/* J2, before the monitor can find @w; J1 publishes it as well */
 	rnic_ptr_store_release(&w->mpt, mpt);
 	link_region(d, w);
 	wait_outside();
@@ -660,6 +661,7 @@ int rnic_monitor_join_try(struct rnic_device *d, struct rnic_watched *w,
 {
 	if (pthread_mutex_trylock(&mon.lock))
 		return -EAGAIN;
+	/* none yet; J1 publishes it */
 	rnic_ptr_store_release(&w->mpt, NULL);
 	link_region(d, w);
 	*round = rnic_monitor_round();
@@ -769,6 +771,7 @@ void rnic_monitor_forked(void)
 	mon.users = 0;
 	mon.mem = NULL;
 	mon.kick = mon.uffd = -1;
+	/* all of these: one thread, nobody to pair with */
 	rnic_ptr_store_release(&mon.devs, NULL);
 	rnic_ptr_store_release(&mon.listeners, NULL);
 	rnic_store64_relaxed(&mon.cycle, 0);
