@@ -15,10 +15,11 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER, OWNER, MONITOR, THREADS };
 
-enum { OPS = 3, NONE = 0xff };
+enum { OPS = 3 };
 
 enum word { W_VERSION, W_REGION, W_SEQ, W_X, WORDS };
 
@@ -32,92 +33,62 @@ enum own_step {
 	OWN_FENCE,
 	OWN_REGION,
 	OWN_SHOW,
-	OWN_END
+	OWN_END = MODEL_END
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* begun */
-	uint8_t seq;		  /* own sequence */
-	uint8_t cached;		  /* version of the entry, NONE */
-	uint8_t version;	  /* first look */
+	struct reader me;	  /* the reader */
+	uint8_t cached;		  /* the entry, see reader.h */
 	uint8_t region;		  /* of the entry */
-	uint8_t owner;		  /* enum own_step */
 	uint8_t loaded;		  /* by the mutant */
-	uint8_t bumped;		  /* the monitor has done its work */
 	struct owner_fence fence; /* of the owner */
 };
 
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	own->cached = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->reader == OUTSIDE && own->owner == OWN_END && own->bumped;
-}
-
 /* ---- the reader ---- */
-
-static enum reader_step enter(struct model_run *r, struct own *own)
-{
-	model_need(r, own->ops < OPS);
-	own->ops++;
-	/* H1, M1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	return own->cached == NONE ? FIRST : HIT;
-}
 
 static enum reader_step hit(struct model_run *r, struct own *own)
 {
-	/* H2 */
-	if (model_load(r, READER, W_VERSION, MODEL_ACQUIRE) == own->cached)
+	if (reader_hits(r, READER, W_VERSION, &own->cached))
 		return USE;
-	own->cached = NONE;
 	own->region = 0;
 	return FIRST;
 }
 
 static enum reader_step again(struct model_run *r, struct own *own)
 {
-	if (model_load(r, READER, W_VERSION, MODEL_RELAXED) != own->version)
+	if (!reader_as_before(r, READER, &own->me, W_VERSION))
 		return LEAVE;
-	own->cached = own->version;
+	reader_keep(&own->me, &own->cached);
 	return USE;
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
-		return enter(r, own);
+		reader_begin(r, &own->me, OPS);
+		reader_enter(r, t, &own->me, W_SEQ);
+		return own->cached ? HIT : FIRST;
 	case HIT:
 		return hit(r, own);
 	case FIRST:
-		/* M3; A2 */
-		model_fence(r, READER);
-		own->version = model_load(r, READER, W_VERSION, MODEL_ACQUIRE);
-		return own->version & 1 ? LEAVE : TAKE_REGION;
+		return reader_looks(r, t, &own->me, W_VERSION) ? TAKE_REGION
+							       : LEAVE;
 	case TAKE_REGION:
-		own->region = model_load(r, READER, W_REGION, MODEL_ACQUIRE);
+		own->region = model_load(r, t, W_REGION, MODEL_ACQUIRE);
 		return AGAIN;
 	case AGAIN:
 		return again(r, own);
 	case USE:
 		if (!own->region)
-			model_touch(r, READER, W_X);
+			model_touch(r, t, W_X);
 		return LEAVE;
 	case LEAVE:
 		break;
 	}
-	/* H3, Q1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	own->version = 0;
+	reader_leave(r, t, &own->me, W_SEQ);
 	return OUTSIDE;
 }
 
@@ -149,51 +120,45 @@ static enum own_step fence(struct model_run *r, struct own *own)
 	return OWN_REGION;
 }
 
-static enum own_step owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	struct own *own = model_own(r);
+
+	switch ((enum own_step)at) {
 	case OWN_INVALIDATE:
 		return invalidate(r, own);
 	case OWN_STORE:
-		model_store(r, OWNER, W_VERSION, own->loaded + 1u,
-			    MODEL_RELAXED);
+		model_store(r, t, W_VERSION, own->loaded + 1u, MODEL_RELAXED);
 		return OWN_FENCE;
 	case OWN_FENCE:
 		return fence(r, own);
 	case OWN_REGION:
-		model_store(r, OWNER, W_REGION, 1, MODEL_RELAXED);
+		model_store(r, t, W_REGION, 1, MODEL_RELAXED);
 		return OWN_SHOW;
 	case OWN_SHOW:
 		/* M1 */
-		model_add(r, OWNER, W_VERSION, 1);
-		return OWN_END;
+		model_add(r, t, W_VERSION, 1);
+		break;
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
 	return OWN_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
+static unsigned int monitor(struct model_run *r, unsigned int t,
+			    unsigned int at)
 {
-	struct own *own = model_own(r);
-
-	if (t == READER) {
-		own->reader = (uint8_t)reader(r, own);
-	} else if (t == OWNER) {
-		own->owner = (uint8_t)owner(r, own);
-	} else {
-		model_need(r, !own->bumped);
-		own->bumped = 1;
-		model_add(r, MONITOR, W_VERSION, 2);
-	}
+	(void)at;
+	model_add(r, t, W_VERSION, 2);
+	return MODEL_END;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
-	[MONITOR] = "monitor",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, OUTSIDE, 1u << OUTSIDE },
+	[OWNER] = { .name = "owner", .step = owner },
+	[MONITOR] = { .name = "monitor", .step = monitor },
 };
 
 static const struct model_word words[WORDS] = {
@@ -211,14 +176,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_bump = {
 	.name = "bump",
 	.lines = "K2 I5",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

@@ -18,6 +18,7 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER, CLOSER_A, CLOSER_B, THREADS };
 
@@ -60,15 +61,12 @@ enum closer_step {
 };
 
 struct closer {
-	uint8_t step;	/* enum closer_step */
 	uint8_t number; /* of the period it needs */
 	uint8_t failed; /* it was not to be had */
 };
 
 struct own {
-	uint8_t reader;		     /* enum reader_step */
-	uint8_t ops;		     /* operations begun */
-	uint8_t seq;		     /* own sequence */
+	struct reader me;	     /* the reader */
 	uint8_t slot;		     /* used */
 	uint8_t gone;		     /* bit per slot: not cached any more */
 	struct closer closer[SLOTS]; /* of slot 0, of slot 1 */
@@ -83,53 +81,38 @@ struct own {
 	struct owner_fence fence; /* of who begins the period */
 };
 
-static void init(struct model_run *r)
-{
-	(void)r;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->closer[0].step >= CLOSED && own->closer[1].step >= CLOSED &&
-	       own->reader == OUTSIDE;
-}
-
 /* ---- the reader ---- */
 
 static enum reader_step enter(struct model_run *r, struct own *own)
 {
-	model_need(r, own->ops < OPS);
-	own->ops++;
+	reader_begin(r, &own->me, OPS);
 	own->slot = (uint8_t)model_choose(r, SLOTS);
 	/* a closed key is not found again */
 	model_need(r, !(own->gone >> own->slot & 1));
-	/* H1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
+	reader_enter(r, READER, &own->me, W_SEQ);
 	return HIT;
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
 		return enter(r, own);
 	case HIT:
 		/* H2 */
-		if (!model_load(r, READER, W_VERSION + own->slot,
-				MODEL_ACQUIRE))
+		if (!model_load(r, t, W_VERSION + own->slot, MODEL_ACQUIRE))
 			return USE;
 		own->gone |= (uint8_t)(1u << own->slot);
 		return LEAVE;
 	case USE:
-		model_touch(r, READER, W_MEM + own->slot);
+		model_touch(r, t, W_MEM + own->slot);
 		return LEAVE;
 	case LEAVE:
 		break;
 	}
-	/* H3, Q1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
+	reader_leave(r, t, &own->me, W_SEQ);
 	own->slot = 0;
 	return OUTSIDE;
 }
@@ -237,20 +220,24 @@ static enum closer_step unlock(struct model_run *r, struct own *own,
 	struct closer *me = &own->closer[slot_of(t)];
 
 	model_store(r, t, W_LOCK, 0, MODEL_RELEASE);
-	if (model_is(r, ASKED_FIRST) && me->step == UNLOCK && !me->failed) {
+	if (model_is(r, ASKED_FIRST) && !me->failed) {
 		/* the number was taken; only now the version */
 		me->failed = 2;
 		return INVALIDATE;
 	}
-	return own->ended >= me->number ? CLOSED : FAILED;
+	if (own->ended < me->number)
+		return FAILED;
+	/* the close has succeeded: the memory is the closer's again */
+	model_reclaim(r, t, W_MEM + slot_of(t));
+	return CLOSED;
 }
 
-static enum closer_step closer(struct model_run *r, struct own *own,
-			       unsigned int t)
+static unsigned int closer(struct model_run *r, unsigned int t, unsigned int at)
 {
+	struct own *own = model_own(r);
 	struct closer *me = &own->closer[slot_of(t)];
 
-	switch ((enum closer_step)me->step) {
+	switch ((enum closer_step)at) {
 	case INVALIDATE:
 		if (model_is(r, ASKED_FIRST) && !me->failed)
 			return TAKE_LOCK;
@@ -281,33 +268,15 @@ static enum closer_step closer(struct model_run *r, struct own *own,
 	}
 }
 
-/* When the close has succeeded the memory is the closer's again. */
-static void close_step(struct model_run *r, struct own *own, unsigned int t)
-{
-	struct closer *me = &own->closer[slot_of(t)];
-	enum closer_step next = closer(r, own, t);
-
-	if (me->step == UNLOCK && next == CLOSED)
-		model_reclaim(r, t, W_MEM + slot_of(t));
-	me->step = (uint8_t)next;
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == READER)
-		own->reader = (uint8_t)reader(r, own);
-	else
-		close_step(r, own, t);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[CLOSER_A] = "closer 0",
-	[CLOSER_B] = "closer 1",
+/* Steps in which a closer is done. */
+enum { OVER = 1u << CLOSED | 1u << FAILED };
+
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, OUTSIDE, 1u << OUTSIDE },
+	[CLOSER_A] = { "closer 0", closer, INVALIDATE, OVER },
+	[CLOSER_B] = { "closer 1", closer, INVALIDATE, OVER },
 };
 
 static const struct model_word words[WORDS] = {
@@ -332,14 +301,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_coalesce = {
 	.name = "coalesce",
 	.lines = "I1 I6",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

@@ -39,31 +39,14 @@ enum reader_step {
 	USE,
 	LEAVE,
 	UNLOCK,
-	DONE,
+	DONE = MODEL_END,
 };
 
-enum own_step { OWN_INVALIDATE, OWN_FENCE, OWN_END };
+enum own_step { OWN_INVALIDATE, OWN_FENCE, OWN_END = MODEL_END };
 
 struct own {
-	uint8_t reader[3];	  /* enum reader_step */
-	uint8_t owner;		  /* enum own_step */
 	struct owner_fence fence; /* of the owner */
 };
-
-static void init(struct model_run *r)
-{
-	(void)r;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	for (int t = 0; t < 3; t++)
-		if (own->reader[t] != DONE)
-			return false;
-	return own->owner == OWN_END;
-}
 
 /* ---- readers ---- */
 
@@ -114,18 +97,19 @@ static enum reader_step unlock(struct model_run *r, unsigned int t)
 	return model_is(r, UNLOCK_EARLY) ? USE : DONE;
 }
 
-static enum reader_step reader(struct model_run *r, unsigned int t,
-			       enum reader_step step)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch (step) {
+	enum reader_step next;
+
+	switch ((enum reader_step)at) {
 	case TAKE_LOCK:
 		return take_lock(r, t);
 	case ENTER:
 		turn(r, t, true);
 		return LOAD;
 	case LOAD:
-		step = load(r, t);
-		return step == USE && model_is(r, UNLOCK_EARLY) ? UNLOCK : step;
+		next = load(r, t);
+		return next == USE && model_is(r, UNLOCK_EARLY) ? UNLOCK : next;
 	case USE:
 		model_touch(r, t, W_X);
 		return LEAVE;
@@ -135,14 +119,14 @@ static enum reader_step reader(struct model_run *r, unsigned int t,
 	case UNLOCK:
 		return unlock(r, t);
 	case DONE:
-		model_need(r, false);
+		break;
 	}
 	return DONE;
 }
 
 /* ---- the owner ---- */
 
-static void owner(struct model_run *r, struct own *own)
+static enum own_step fence(struct model_run *r, struct own *own)
 {
 	const struct owner_words w = {
 		.thread = OWNER,
@@ -152,41 +136,28 @@ static void owner(struct model_run *r, struct own *own)
 		.others = 1,
 	};
 
-	switch ((enum own_step)own->owner) {
-	case OWN_INVALIDATE:
-		/* O1 */
-		model_store(r, OWNER, W_VERSION, 1, MODEL_RELAXED);
-		own->owner = OWN_FENCE;
-		break;
-	case OWN_FENCE:
-		if (!owner_fence_step(r, &own->fence, &w))
-			break;
-		model_reclaim(r, OWNER, W_X);
-		own->owner = OWN_END;
-		break;
-	case OWN_END:
-		model_need(r, false);
-	}
+	if (!owner_fence_step(r, &own->fence, &w))
+		return OWN_FENCE;
+	model_reclaim(r, OWNER, W_X);
+	return OWN_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	struct own *own = model_own(r);
-
-	if (t == OWNER)
-		owner(r, own);
-	else
-		own->reader[t] =
-			(uint8_t)reader(r, t, (enum reader_step)own->reader[t]);
+	if (at == OWN_FENCE)
+		return fence(r, model_own(r));
+	/* O1 */
+	model_store(r, t, W_VERSION, 1, MODEL_RELAXED);
+	return OWN_FENCE;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[THREAD_A] = "thread A",
-	[THREAD_B] = "thread B",
-	[AGENT] = "agent",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[THREAD_A] = { .name = "thread A", .step = reader },
+	[THREAD_B] = { .name = "thread B", .step = reader },
+	[AGENT] = { .name = "agent", .step = reader },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -214,14 +185,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_contexts = {
 	.name = "contexts",
 	.lines = "I1 I6",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

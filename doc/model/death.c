@@ -40,7 +40,13 @@ enum reader_step { CLAIMS, STARTS, ENTER, LOAD, USE, LEAVE, DONE };
 /* What became of A. */
 enum life { RUNS, STOPPED, KILLED, GONE };
 
-enum progress_step { FREE_MAYBE, FREE_LOOK, FREE_SEQ, FREE_CLAIM, FREE_END };
+enum progress_step {
+	FREE_MAYBE,
+	FREE_LOOK,
+	FREE_SEQ,
+	FREE_CLAIM,
+	FREE_END = MODEL_END
+};
 
 enum own_step {
 	OWN_INVALIDATE,
@@ -51,34 +57,23 @@ enum own_step {
 	OWN_SEQ,
 	OWN_WAIT,
 	OWN_LAST,
-	OWN_END,
+	OWN_END = MODEL_END,
 };
 
 struct own {
-	uint8_t reader[2]; /* enum reader_step */
-	uint8_t seq[2];	   /* value of the sequence, as they know it */
-	uint8_t life;	   /* enum life, of A */
-	uint8_t progress;  /* enum progress_step */
-	uint8_t owner;	   /* enum own_step */
-	uint8_t claim;	   /* who had the lane when it was looked at */
-	uint8_t seen;	   /* and its odd sequence */
+	uint8_t seq[2]; /* value of the sequence, as they know it */
+	uint8_t life;	/* enum life, of A */
+	uint8_t claim;	/* who had the lane when it was looked at */
+	uint8_t seen;	/* and its odd sequence */
 };
-
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	own->reader[READER_A] = ENTER;
-	own->reader[READER_B] = CLAIMS;
-}
 
 /* A stopped reader holds the owner up, nothing else does. */
 static bool final(const struct model_run *r)
 {
 	const struct own *own = model_own_of(r);
 
-	return own->owner == OWN_END ||
-	       (own->owner == OWN_WAIT && own->life == STOPPED);
+	return model_at(r, OWNER) == OWN_END ||
+	       (model_at(r, OWNER) == OWN_WAIT && own->life == STOPPED);
 }
 
 /* ---- readers ---- */
@@ -104,10 +99,11 @@ static enum reader_step start(struct model_run *r, struct own *own)
 	return ENTER;
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own,
-			       unsigned int t)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader[t]) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case CLAIMS:
 		return claim(r);
 	case STARTS:
@@ -131,89 +127,75 @@ static enum reader_step reader(struct model_run *r, struct own *own,
 }
 
 /* The kernel ends A, whose stores are done by then. */
-static void leave_life(struct model_run *r, struct own *own)
+static unsigned int leave_life(struct model_run *r, struct own *own,
+			       unsigned int at)
 {
 	/* a thread of it may run on for a moment */
-	if (own->reader[READER_A] != DONE && model_choose(r, 2)) {
-		own->reader[READER_A] = (uint8_t)reader(r, own, READER_A);
-		return;
-	}
+	if (at != DONE && model_choose(r, 2))
+		return reader(r, READER_A, at);
 	model_note(r, "exits; ");
 	model_fence(r, READER_A);
 	model_store(r, READER_A, W_EXITED, 1, MODEL_RELEASE);
 	own->life = GONE;
+	return at;
 }
 
-static void reader_a(struct model_run *r, struct own *own)
+static unsigned int reader_a(struct model_run *r, unsigned int t,
+			     unsigned int at)
 {
+	struct own *own = model_own(r);
 	static const char *const name[] = { "", "is stopped", "is killed" };
 	unsigned int fate = 0;
 
-	if (own->life == KILLED) {
-		leave_life(r, own);
-		return;
-	}
+	if (own->life == KILLED)
+		return leave_life(r, own, at);
 	model_need(r, own->life != GONE);
 	if (own->life == STOPPED)
 		own->life = RUNS;
 	else
 		fate = model_choose(r, 3);
 	model_note(r, "%s", name[fate]);
-	if (fate)
-		own->life = (uint8_t)fate;
-	else
-		own->reader[READER_A] = (uint8_t)reader(r, own, READER_A);
+	if (!fate)
+		return reader(r, t, at);
+	own->life = (uint8_t)fate;
+	return at;
 }
 
 /* ---- the owner's progress calls ---- */
 
-static void progress(struct model_run *r, struct own *own)
+/* What the dead left is made even. */
+static void mend(struct model_run *r)
 {
-	uint8_t seq;
+	uint8_t seq = model_load(r, PROGRESS, W_SEQ, MODEL_RELAXED);
 
-	switch ((enum progress_step)own->progress) {
-	case FREE_MAYBE:
-		/* nobody promises that the owner makes progress */
-		own->progress = model_choose(r, 2) ? FREE_END : FREE_LOOK;
-		break;
-	case FREE_LOOK:
-		model_need(r, model_load(r, PROGRESS, W_EXITED, MODEL_ACQUIRE));
-		own->progress = FREE_SEQ;
-		break;
-	case FREE_SEQ:
-		seq = model_load(r, PROGRESS, W_SEQ, MODEL_RELAXED);
-		own->progress = FREE_CLAIM;
-		if (seq & 1 && !model_is(r, LEFT_ODD))
-			model_store(r, PROGRESS, W_SEQ, seq + 1u,
-				    MODEL_RELAXED);
-		if (model_is(r, CLAIM_FIRST))
-			own->progress = FREE_END;
-		break;
-	case FREE_CLAIM:
-		/* D1 */
-		model_store(r, PROGRESS, W_CLAIM, 0, MODEL_RELEASE);
-		own->progress = FREE_END;
-		break;
-	case FREE_END:
-		model_need(r, false);
-	}
+	if (seq & 1 && !model_is(r, LEFT_ODD))
+		model_store(r, PROGRESS, W_SEQ, seq + 1u, MODEL_RELAXED);
 }
 
-/* The mutant frees the lane before it makes the sequence even. */
-static void progress_claim_first(struct model_run *r, struct own *own)
+/* A mutant frees the lane before it makes the sequence even. */
+static unsigned int progress(struct model_run *r, unsigned int t,
+			     unsigned int at)
 {
-	switch ((enum progress_step)own->progress) {
+	bool claim_first = model_is(r, CLAIM_FIRST);
+
+	switch ((enum progress_step)at) {
+	case FREE_MAYBE:
+		/* nobody promises that the owner makes progress */
+		return model_choose(r, 2) ? FREE_END : FREE_LOOK;
 	case FREE_LOOK:
-		model_need(r, model_load(r, PROGRESS, W_EXITED, MODEL_ACQUIRE));
-		own->progress = FREE_CLAIM;
-		break;
+		model_need(r, model_load(r, t, W_EXITED, MODEL_ACQUIRE));
+		return claim_first ? FREE_CLAIM : FREE_SEQ;
+	case FREE_SEQ:
+		mend(r);
+		return claim_first ? FREE_END : FREE_CLAIM;
 	case FREE_CLAIM:
-		model_store(r, PROGRESS, W_CLAIM, 0, MODEL_RELEASE);
-		own->progress = FREE_SEQ;
+		/* D1 */
+		model_store(r, t, W_CLAIM, 0, MODEL_RELEASE);
+		return claim_first ? FREE_SEQ : FREE_END;
+	case FREE_END:
 		break;
-	default:
-		progress(r, own);
 	}
+	return FREE_END;
 }
 
 /* ---- the owner ---- */
@@ -241,81 +223,55 @@ static bool is_over(struct model_run *r, struct own *own)
 }
 
 /* As shm/grace.c, of one lane. */
-static void look(struct model_run *r, struct own *own)
+static enum own_step look(struct model_run *r, struct own *own, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	switch ((enum own_step)at) {
 	case OWN_CLAIM:
 		own->claim = model_load(r, OWNER, W_CLAIM, MODEL_RELAXED);
-		own->owner = own->claim ? OWN_SEQ : OWN_LAST;
-		break;
+		return own->claim ? OWN_SEQ : OWN_LAST;
 	case OWN_SEQ:
 		/* A1 */
 		own->seen = model_load(r, OWNER, W_SEQ, MODEL_ACQUIRE);
-		own->owner = own->seen & 1 ? OWN_WAIT : OWN_LAST;
-		break;
+		return own->seen & 1 ? OWN_WAIT : OWN_LAST;
 	case OWN_WAIT:
 		model_need(r, is_over(r, own));
-		own->owner = OWN_LAST;
-		break;
+		return OWN_LAST;
 	default:
 		model_fence(r, OWNER);
 		model_reclaim(r, OWNER, W_X);
-		own->owner = OWN_END;
+		return OWN_END;
 	}
 }
 
-static void owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	switch ((enum own_step)at) {
 	case OWN_INVALIDATE:
 		/* O1 */
-		model_store(r, OWNER, W_VERSION, 1, MODEL_RELAXED);
-		own->owner = OWN_FENCE;
-		break;
+		model_store(r, t, W_VERSION, 1, MODEL_RELAXED);
+		return OWN_FENCE;
 	case OWN_FENCE:
 		/* O2 */
-		model_fence(r, OWNER);
-		own->owner = OWN_BARRIER_A;
-		break;
+		model_fence(r, t);
+		return OWN_BARRIER_A;
 	case OWN_BARRIER_A:
-		model_fence_other(r, OWNER, READER_A);
-		own->owner = OWN_BARRIER_B;
-		break;
+		model_fence_other(r, t, READER_A);
+		return OWN_BARRIER_B;
 	case OWN_BARRIER_B:
-		model_fence_other(r, OWNER, READER_B);
-		own->owner = OWN_CLAIM;
-		break;
-	case OWN_END:
-		model_need(r, false);
-		break;
+		model_fence_other(r, t, READER_B);
+		return OWN_CLAIM;
 	default:
-		look(r, own);
+		return look(r, model_own(r), at);
 	}
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == OWNER)
-		owner(r, own);
-	else if (t == PROGRESS && model_is(r, CLAIM_FIRST))
-		progress_claim_first(r, own);
-	else if (t == PROGRESS)
-		progress(r, own);
-	else if (t == READER_A)
-		reader_a(r, own);
-	else
-		own->reader[t] = (uint8_t)reader(r, own, t);
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER_A] = "reader A",
-	[READER_B] = "reader B",
-	[PROGRESS] = "progress",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER_A] = { .name = "reader A", .step = reader_a, .begins = ENTER },
+	[READER_B] = { .name = "reader B", .step = reader, .begins = CLAIMS },
+	[PROGRESS] = { .name = "progress", .step = progress },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -338,14 +294,7 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_death = {
 	.name = "death",
 	.lines = "I6 L1",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
 	.final = final,
 };

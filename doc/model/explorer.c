@@ -187,7 +187,7 @@ static uint32_t visit(struct model_run *r, uint32_t from, uint8_t who,
 		.from = from,
 		.outcome = (uint16_t)outcome,
 		.who = who,
-		.rests = r->m->final(r),
+		.rests = r->m->final ? r->m->final(r) : model_rests(r),
 	};
 	x.slot[h] = ++x.n;
 	queue_put(bytes, n);
@@ -204,6 +204,27 @@ void *model_own(struct model_run *r)
 const void *model_own_of(const struct model_run *r)
 {
 	return r->s->own;
+}
+
+unsigned int model_at(const struct model_run *r, unsigned int t)
+{
+	return r->s->at[t];
+}
+
+void model_end(struct model_run *r, unsigned int t)
+{
+	r->s->at[t] = MODEL_END;
+}
+
+bool model_rests(const struct model_run *r)
+{
+	for (unsigned int t = 0; t < r->m->threads; t++) {
+		unsigned int at = model_at(r, t);
+
+		if (at != MODEL_END && !(r->m->thread[t].rests >> at & 1))
+			return false;
+	}
+	return true;
 }
 
 unsigned int model_variant(const struct model_run *r)
@@ -258,6 +279,20 @@ static bool other_choice(struct model_run *r)
 	return false;
 }
 
+/* The step of @t. */
+static void thread_step(struct model_run *r, unsigned int t)
+{
+	unsigned int at = model_at(r, t);
+
+	model_need(r, at != MODEL_END);
+	if (at == MODEL_END)
+		return;
+	at = r->m->thread[t].step(r, t, at);
+	if (at >= MODEL_STEPS && at != MODEL_END)
+		model_limit(r, "number of steps");
+	r->s->at[t] = (uint8_t)at;
+}
+
 /* One outcome of the step of @who in the state packed at @from. */
 static void take_step(struct model_run *r, const uint8_t *from, uint8_t who)
 {
@@ -268,7 +303,7 @@ static void take_step(struct model_run *r, const uint8_t *from, uint8_t who)
 	if (who & DRAIN)
 		model_need(r, model_drain(r, who & ~DRAIN));
 	else
-		r->m->step(r, who);
+		thread_step(r, who);
 	if (r->blocked)
 		r->failure = NULL;
 }
@@ -303,7 +338,7 @@ static void replay(struct model_run *r, uint8_t *bytes, uint8_t who,
 		take_step(r, bytes, who);
 		other_choice(r);
 	}
-	printf("    %-10s ", r->m->thread[who & ~DRAIN]);
+	printf("    %-10s ", r->m->thread[who & ~DRAIN].name);
 	r->loud = true;
 	take_step(r, bytes, who);
 	r->loud = false;

@@ -9,8 +9,8 @@
  * neighbours; what it does between is atomic. Everything that a step may meet
  * (which of several values a load returns, what the environment does) is a
  * choice, and all choices are tried: the step function is called once for
- * each. So a step function has no memory but the model's own state, which is
- * bytes only.
+ * each. So a step function has no memory but where the threads are, which is
+ * kept here, and the model's own state, which is bytes only.
  *
  * Two memories, see README.md for what they cover:
  *
@@ -37,6 +37,8 @@ enum {
 	MODEL_THREADS = 5, /* of a model, at most */
 	MODEL_WORDS = 16,  /* likewise */
 	MODEL_OWN = 96,	   /* bytes of its own state, at most */
+	MODEL_STEPS = 32,  /* of a thread, at most */
+	MODEL_END = 0xff,  /* a step that is the last: the thread has ended */
 };
 
 enum model_memory {
@@ -80,24 +82,46 @@ struct model_word {
 
 struct model_run; /* a step under way */
 
+/* A thread. Its steps have numbers below MODEL_STEPS. */
+struct model_thread {
+	const char *name; /* for traces */
+	/*
+	 * Takes step @at of thread @t. Returns the next one, or MODEL_END; not
+	 * possible now: model_need().
+	 */
+	unsigned int (*step)(struct model_run *r, unsigned int t,
+			     unsigned int at);
+	uint8_t begins; /* its first step */
+	uint32_t rests; /* bit per step that need not be taken */
+};
+
 /* A protocol and its mutants. */
 struct model {
 	const char *name;		     /* for the table */
 	const char *lines;		     /* of the contract */
 	unsigned int threads;		     /* number of threads */
-	const char *const *thread;	     /* their names */
+	const struct model_thread *thread;   /* the threads */
 	unsigned int words;		     /* number of words */
 	const struct model_word *word;	     /* the words */
 	unsigned int variants;		     /* number of variants */
 	const struct model_variant *variant; /* [0]: the protocol */
 	size_t own;			     /* bytes of the own state */
-	/* Fills the own state, zeroed before. */
+	/* Fills the own state, zeroed before. NULL: it is zeroes. */
 	void (*init)(struct model_run *r);
-	/* One step of thread @t; not possible: nothing. */
-	void (*step)(struct model_run *r, unsigned int t);
-	/* True if the model may rest in this state for ever. */
+	/*
+	 * True if the model may rest in this state for ever. NULL: if each
+	 * thread has ended, or rests.
+	 */
 	bool (*final)(const struct model_run *r);
 };
+
+/* Number of the elements of @array. */
+#define MODEL_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The arrays of a struct model, with their numbers. */
+#define MODEL_TABLES(t, w, v)                                                  \
+	.threads = MODEL_COUNT(t), .thread = (t), .words = MODEL_COUNT(w),     \
+	.word = (w), .variants = MODEL_COUNT(v), .variant = (v)
 
 /* What exploring a variant found. */
 struct model_result {
@@ -112,6 +136,15 @@ void *model_own(struct model_run *r);
 
 /* The same, for model.final(). */
 const void *model_own_of(const struct model_run *r);
+
+/* The step that thread @t takes next, or MODEL_END. */
+unsigned int model_at(const struct model_run *r, unsigned int t);
+
+/* Thread @t takes no step: for model.init(). */
+void model_end(struct model_run *r, unsigned int t);
+
+/* True if each thread has ended, or rests: for model.final(). */
+bool model_rests(const struct model_run *r);
 
 /* Number of the variant that is explored. */
 unsigned int model_variant(const struct model_run *r);

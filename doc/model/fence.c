@@ -81,11 +81,10 @@ enum own_step {
 	OWN_FENCE,
 	OWN_FIELD,
 	OWN_VERSION,
-	OWN_END,
+	OWN_END = MODEL_END,
 };
 
 struct reader {
-	uint8_t step;	 /* enum reader_step */
 	uint8_t ops;	 /* operations begun */
 	uint8_t seq;	 /* own sequence */
 	uint8_t cached;	 /* version of the entry, NONE */
@@ -96,7 +95,6 @@ struct reader {
 
 struct own {
 	struct reader reader[READERS]; /* the readers */
-	uint8_t step;		       /* enum own_step */
 	uint8_t reused;		       /* the slot is Y's already */
 	struct owner_fence fence;      /* of the owner */
 };
@@ -109,24 +107,17 @@ static void init(struct model_run *r)
 		own->reader[t].cached = NONE;
 }
 
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->step == OWN_END && own->reader[0].step == IDLE &&
-	       own->reader[1].step == IDLE;
-}
-
 /* ---- readers ---- */
 
-static void enter(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step enter(struct model_run *r, struct reader *me,
+			      unsigned int t)
 {
 	me->ops++;
 	me->seq += model_is(r, NOT_ODD) ? 2 : 1;
 	/* H1, M1 */
 	model_store(r, t, W_SEQ + t, me->seq,
 		    model_is(r, ENTER_RELAXED) ? MODEL_ALONE : MODEL_RELEASE);
-	me->step = me->cached == NONE ? MISS_ANNOUNCE : HIT;
+	return me->cached == NONE ? MISS_ANNOUNCE : HIT;
 }
 
 /* clear(): the cache is private, what tools see of it is a word. */
@@ -142,19 +133,20 @@ static void clear(struct model_run *r, struct reader *me, unsigned int t)
 		    model_is(r, CLEAR_RELAXED) ? MODEL_RELAXED : MODEL_RELEASE);
 }
 
-static void idle(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step idle(struct model_run *r, struct reader *me,
+			     unsigned int t)
 {
 	model_need(r, me->ops < OPS + (t == 0));
-	if (me->cached != NONE && model_choose(r, 2)) {
-		model_note(r, "clears: ");
-		me->ops++;
-		clear(r, me, t);
-		return;
-	}
-	enter(r, me, t);
+	if (me->cached == NONE || !model_choose(r, 2))
+		return enter(r, me, t);
+	model_note(r, "clears: ");
+	me->ops++;
+	clear(r, me, t);
+	return IDLE;
 }
 
-static void hit(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step hit(struct model_run *r, struct reader *me,
+			    unsigned int t)
 {
 	if (model_is(r, FENCING_READERS))
 		model_fence(r, t);
@@ -162,100 +154,98 @@ static void hit(struct model_run *r, struct reader *me, unsigned int t)
 	if (model_is(r, NO_COMPARE) ||
 	    model_load(r, t, W_VERSION, MODEL_ACQUIRE) == me->cached) {
 		me->found = me->region;
-		me->step = USE;
-		return;
+		return USE;
 	}
 	me->cached = NONE;
 	me->region = 0;
 	model_store(r, t, W_CACHED + t, 0, MODEL_RELAXED);
-	me->step = LEAVE;
+	return LEAVE;
 }
 
-static void leave(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step leave(struct model_run *r, struct reader *me,
+			      unsigned int t)
 {
 	me->seq += model_is(r, NOT_ODD) ? 2 : 1;
 	/* H3, Q1 */
 	model_store(r, t, W_SEQ + t, me->seq,
 		    model_is(r, LEAVE_RELAXED) ? MODEL_RELAXED : MODEL_RELEASE);
 	me->version = me->found = 0;
-	me->step = IDLE;
+	return IDLE;
 }
 
-static void announce(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step announce(struct model_run *r, const struct reader *me,
+				 unsigned int t)
 {
+	if (model_is(r, ANNOUNCE_LATE) && me->cached == NONE)
+		return MISS_FENCE;
 	/* M2 */
 	model_store(r, t, W_ANNOUNCE + t, 1, MODEL_RELAXED);
-	me->step = model_is(r, ANNOUNCE_LATE) ? USE : MISS_FENCE;
+	return model_is(r, ANNOUNCE_LATE) ? USE : MISS_FENCE;
 }
 
-static void insert(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step field(struct model_run *r, struct reader *me,
+			      unsigned int t)
+{
+	me->found = model_load(r, t, W_FIELD, MODEL_ACQUIRE);
+	if (me->version == 0 && me->found == 1)
+		model_fail(r, "use of a reused slot");
+	return MISS_AGAIN;
+}
+
+static enum reader_step insert(struct model_run *r, struct reader *me,
+			       unsigned int t)
 {
 	if (model_is(r, CLEAR_INSIDE))
 		clear(r, me, t);
 	me->cached = me->version;
 	me->region = me->found;
 	model_store(r, t, W_CACHED + t, 1, MODEL_RELAXED);
-	me->step = model_is(r, ANNOUNCE_LATE) ? MISS_ANNOUNCE : USE;
+	return model_is(r, ANNOUNCE_LATE) ? MISS_ANNOUNCE : USE;
 }
 
-static void miss(struct model_run *r, struct reader *me, unsigned int t)
+static enum reader_step miss(struct model_run *r, struct reader *me,
+			     unsigned int t, unsigned int at)
 {
-	switch (me->step) {
+	switch ((enum reader_step)at) {
 	case MISS_ANNOUNCE:
-		if (model_is(r, ANNOUNCE_LATE) && me->cached == NONE)
-			me->step = MISS_FENCE;
-		else
-			announce(r, me, t);
-		break;
+		return announce(r, me, t);
 	case MISS_FENCE:
 		if (!model_is(r, NO_MISS_FENCE))
 			model_fence(r, t);
-		me->step = MISS_VERSION;
-		break;
+		return MISS_VERSION;
 	case MISS_VERSION:
 		me->version = model_load(r, t, W_VERSION, MODEL_ACQUIRE);
-		me->step = me->version & 1 ? LEAVE : MISS_FIELD;
-		break;
+		return me->version & 1 ? LEAVE : MISS_FIELD;
 	case MISS_FIELD:
-		me->found = model_load(r, t, W_FIELD, MODEL_ACQUIRE);
-		if (me->version == 0 && me->found == 1)
-			model_fail(r, "use of a reused slot");
-		me->step = MISS_AGAIN;
-		break;
+		return field(r, me, t);
 	case MISS_AGAIN:
-		me->step = model_load(r, t, W_VERSION, MODEL_RELAXED) ==
-					   me->version
-				   ? MISS_INSERT
-				   : LEAVE;
-		break;
+		return model_load(r, t, W_VERSION, MODEL_RELAXED) == me->version
+			       ? MISS_INSERT
+			       : LEAVE;
 	default:
-		insert(r, me, t);
+		return insert(r, me, t);
 	}
 }
 
-static void reader(struct model_run *r, unsigned int t)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 	struct reader *me = &own->reader[t];
 
-	switch (me->step) {
+	switch ((enum reader_step)at) {
 	case IDLE:
-		idle(r, me, t);
-		break;
+		return idle(r, me, t);
 	case HIT:
-		hit(r, me, t);
-		break;
+		return hit(r, me, t);
 	case USE:
 		/* Y's memory stays */
 		if (!me->found)
 			model_touch(r, t, W_X);
-		me->step = LEAVE;
-		break;
+		return LEAVE;
 	case LEAVE:
-		leave(r, me, t);
-		break;
+		return leave(r, me, t);
 	default:
-		miss(r, me, t);
+		return miss(r, me, t, at);
 	}
 }
 
@@ -282,7 +272,7 @@ static unsigned int faults(const struct model_run *r)
 	}
 }
 
-static void own_fence(struct model_run *r, struct own *own)
+static enum own_step own_fence(struct model_run *r, struct own *own)
 {
 	const struct owner_words w = {
 		.thread = OWNER,
@@ -295,50 +285,43 @@ static void own_fence(struct model_run *r, struct own *own)
 	};
 
 	if (!owner_fence_step(r, &own->fence, &w))
-		return;
+		return OWN_FENCE;
 	model_reclaim(r, OWNER, W_X);
-	own->step = own->reused ? OWN_END : OWN_FIELD;
+	return own->reused ? OWN_END : OWN_FIELD;
 }
 
-static void owner(struct model_run *r)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 
-	switch ((enum own_step)own->step) {
+	switch ((enum own_step)at) {
 	case OWN_INVALIDATE:
 		/* O1 */
-		model_store(r, OWNER, W_VERSION, 1, MODEL_RELAXED);
-		own->step = model_is(r, NO_GRACE) ? OWN_FIELD : OWN_FENCE;
-		break;
+		model_store(r, t, W_VERSION, 1, MODEL_RELAXED);
+		return model_is(r, NO_GRACE) ? OWN_FIELD : OWN_FENCE;
 	case OWN_FENCE:
-		own_fence(r, own);
-		break;
+		return own_fence(r, own);
 	case OWN_FIELD:
-		model_store(r, OWNER, W_FIELD, 1, MODEL_RELAXED);
-		own->step = OWN_VERSION;
-		break;
+		model_store(r, t, W_FIELD, 1, MODEL_RELAXED);
+		return OWN_VERSION;
 	case OWN_VERSION:
 		/* M1 */
-		model_store(r, OWNER, W_VERSION, 2, MODEL_RELEASE);
+		model_store(r, t, W_VERSION, 2, MODEL_RELEASE);
 		own->reused = 1;
-		own->step = model_is(r, NO_GRACE) ? OWN_FENCE : OWN_END;
-		break;
+		return model_is(r, NO_GRACE) ? OWN_FENCE : OWN_END;
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	if (t == OWNER)
-		owner(r);
-	else
-		reader(r, t);
+	return OWN_END;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[] = { "reader A", "reader B", "owner" };
+static const struct model_thread threads[] = {
+	{ "reader A", reader, IDLE, 1u << IDLE },
+	{ "reader B", reader, IDLE, 1u << IDLE },
+	{ .name = "owner", .step = owner },
+};
 
 static const struct model_word words[WORDS] = {
 	[W_VERSION] = { .name = "version", .loaders = 3 },
@@ -383,14 +366,7 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_owner_fence = {
 	.name = "fence",
 	.lines = "I1 I6",
-	.threads = MODEL_COUNT(threads),
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 	.init = init,
-	.step = step,
-	.final = final,
 };

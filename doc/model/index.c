@@ -22,6 +22,7 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER, OWNER, THREADS };
 
@@ -58,36 +59,21 @@ enum own_step {
 	OWN_COPY,
 	OWN_TABLE,
 	OWN_GRACE,
-	OWN_END,
+	OWN_END = MODEL_END,
 };
 
 enum reader_step { LOOK, ENTER, TABLE, PLACE, KEY, LEAVE };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
+	struct reader me;	  /* the reader */
 	uint8_t key;		  /* looked up */
 	uint8_t table;		  /* in this one */
 	uint8_t place;		  /* at this place */
 	uint8_t slot;		  /* that it names */
-	uint8_t owner;		  /* enum own_step */
 	uint8_t current;	  /* table */
 	uint8_t i;		  /* place to be cleared or copied */
 	struct owner_fence fence; /* of the owner */
 };
-
-static void init(struct model_run *r)
-{
-	(void)r;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->owner == OWN_END && own->reader == LOOK;
-}
 
 /* Word of place @i of table @table; its key follows. */
 static unsigned int place_word(unsigned int table, unsigned int i)
@@ -97,20 +83,19 @@ static unsigned int place_word(unsigned int table, unsigned int i)
 
 /* ---- the reader ---- */
 
-static void look(struct model_run *r, struct own *own)
+static enum reader_step look(struct model_run *r, struct own *own)
 {
-	model_need(r, own->ops < OPS);
-	own->ops++;
+	reader_begin(r, &own->me, OPS);
 	own->key = B;
 	if (model_choose(r, 2)) {
 		own->key = C;
 		model_need(r, model_load(r, READER, W_TOLD, MODEL_ACQUIRE));
 	}
 	model_note(r, "looks up %c; ", '@' + own->key);
-	own->reader = ENTER;
+	return ENTER;
 }
 
-static void table(struct model_run *r, struct own *own)
+static enum reader_step table(struct model_run *r, struct own *own)
 {
 	if (!model_is(r, NO_READER_FENCE))
 		model_fence(r, READER);
@@ -119,74 +104,64 @@ static void table(struct model_run *r, struct own *own)
 				model_is(r, INDEX_RELAXED) ? MODEL_RELAXED
 							   : MODEL_ACQUIRE);
 	own->place = 0;
-	own->reader = PLACE;
+	return PLACE;
 }
 
 /* Not at this place: the next one, or there is none. */
-static void further(struct model_run *r, struct own *own, bool end)
+static enum reader_step further(struct model_run *r, struct own *own, bool end)
 {
-	if (++own->place < PLACES && !end) {
-		own->reader = PLACE;
-		return;
-	}
+	if (++own->place < PLACES && !end)
+		return PLACE;
 	model_fail(r, "a live key is not found");
-	own->reader = LEAVE;
+	return LEAVE;
 }
 
-static void place(struct model_run *r, struct own *own)
+static enum reader_step place(struct model_run *r, struct own *own)
 {
 	/* A4 */
 	own->slot = model_load(r, READER, place_word(own->table, own->place),
 			       MODEL_ACQUIRE);
 	if (own->slot == FREE || own->slot == TOMBSTONE)
-		further(r, own, own->slot == FREE);
-	else
-		own->reader = KEY;
+		return further(r, own, own->slot == FREE);
+	return KEY;
 }
 
-static void key(struct model_run *r, struct own *own)
+static enum reader_step key(struct model_run *r, struct own *own)
 {
 	uint8_t k =
 		model_load(r, READER, place_word(own->table, own->place) + 1,
 			   MODEL_RELAXED);
 
-	if (k != own->key) {
-		further(r, own, false);
-		return;
-	}
+	if (k != own->key)
+		return further(r, own, false);
 	/* the MPT entry has the key once more: a wrong slot is refused */
 	if (own->slot != own->key)
 		model_fail(r, "a live key names another's slot");
-	own->reader = LEAVE;
+	return LEAVE;
 }
 
-static void reader(struct model_run *r)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case LOOK:
-		look(r, own);
-		break;
+		return look(r, own);
 	case ENTER:
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->reader = TABLE;
-		break;
+		reader_enter(r, t, &own->me, W_SEQ);
+		return TABLE;
 	case TABLE:
-		table(r, own);
-		break;
+		return table(r, own);
 	case PLACE:
-		place(r, own);
-		break;
+		return place(r, own);
 	case KEY:
-		key(r, own);
-		break;
+		return key(r, own);
 	case LEAVE:
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->key = own->table = own->place = own->slot = 0;
-		own->reader = LOOK;
 		break;
 	}
+	reader_leave(r, t, &own->me, W_SEQ);
+	own->key = own->table = own->place = own->slot = 0;
+	return LOOK;
 }
 
 /* ---- the owner ---- */
@@ -203,65 +178,56 @@ static void put(struct model_run *r, unsigned int table, unsigned int i,
 }
 
 /* A leaves; the mutants tidy up behind it. */
-static void delete (struct model_run *r, struct own *own)
+static enum own_step take_a(struct model_run *r)
 {
-	own->owner = OWN_INSERT;
-	if (model_is(r, FREED)) {
-		model_store(r, OWNER, place_word(0, 0), FREE, MODEL_RELAXED);
-		return;
-	}
-	if (!model_is(r, MOVED)) {
-		model_store(r, OWNER, place_word(0, 0), TOMBSTONE,
+	if (model_is(r, MOVED)) {
+		put(r, 0, 0, B);
+		model_store(r, OWNER, place_word(0, 1), FREE, MODEL_RELAXED);
+	} else {
+		model_store(r, OWNER, place_word(0, 0),
+			    model_is(r, FREED) ? FREE : TOMBSTONE,
 			    MODEL_RELAXED);
-		return;
 	}
-	put(r, 0, 0, B);
-	model_store(r, OWNER, place_word(0, 1), FREE, MODEL_RELAXED);
+	return OWN_INSERT;
 }
 
-static void insert(struct model_run *r, struct own *own)
-{
-	put(r, 0, model_is(r, MOVED) ? 1 : 0, C);
-	own->owner = OWN_TELL;
-}
-
-static void clear(struct model_run *r, struct own *own)
+static enum own_step clear(struct model_run *r, struct own *own)
 {
 	model_store(r, OWNER, place_word(!own->current, own->i), FREE,
 		    MODEL_RELAXED);
 	if (++own->i < PLACES)
-		return;
+		return OWN_CLEAR;
 	own->i = 0;
-	own->owner = model_is(r, TABLE_EARLY) ? OWN_TABLE : OWN_COPY;
+	return model_is(r, TABLE_EARLY) ? OWN_TABLE : OWN_COPY;
 }
 
-static void copy(struct model_run *r, struct own *own)
+/* The first rebuild is followed by another one. */
+static enum own_step rebuilt(const struct own *own)
+{
+	return own->current ? OWN_GRACE : OWN_END;
+}
+
+static enum own_step copy(struct model_run *r, struct own *own)
 {
 	/* C first, B behind it, as they are */
 	put(r, model_is(r, TABLE_EARLY) ? own->current : !own->current, own->i,
 	    own->i ? B : C);
 	if (++own->i < PLACES)
-		return;
+		return OWN_COPY;
 	own->i = 0;
-	if (model_is(r, TABLE_EARLY))
-		own->owner = own->current ? OWN_GRACE : OWN_END;
-	else
-		own->owner = OWN_TABLE;
+	return model_is(r, TABLE_EARLY) ? rebuilt(own) : OWN_TABLE;
 }
 
-static void publish(struct model_run *r, struct own *own)
+static enum own_step publish(struct model_run *r, struct own *own)
 {
 	own->current = !own->current;
 	/* M4 */
 	model_store(r, OWNER, W_INDEX, own->current,
 		    model_is(r, TABLE_RELAXED) ? MODEL_RELAXED : MODEL_RELEASE);
-	if (model_is(r, TABLE_EARLY))
-		own->owner = OWN_COPY;
-	else
-		own->owner = own->current ? OWN_GRACE : OWN_END;
+	return model_is(r, TABLE_EARLY) ? OWN_COPY : rebuilt(own);
 }
 
-static void grace(struct model_run *r, struct own *own)
+static enum own_step grace(struct model_run *r, struct own *own)
 {
 	const struct owner_words w = {
 		.thread = OWNER,
@@ -272,55 +238,43 @@ static void grace(struct model_run *r, struct own *own)
 		.faults = OWNER_NO_BARRIER,
 	};
 
-	if (model_is(r, NO_GRACE) || owner_fence_step(r, &own->fence, &w))
-		own->owner = OWN_CLEAR;
+	return model_is(r, NO_GRACE) || owner_fence_step(r, &own->fence, &w)
+		       ? OWN_CLEAR
+		       : OWN_GRACE;
 }
 
-static void owner(struct model_run *r)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 
-	switch ((enum own_step)own->owner) {
+	switch ((enum own_step)at) {
 	case OWN_DELETE:
-		delete (r, own);
-		break;
+		return take_a(r);
 	case OWN_INSERT:
-		insert(r, own);
-		break;
+		put(r, 0, model_is(r, MOVED) ? 1 : 0, C);
+		return OWN_TELL;
 	case OWN_TELL:
-		model_store(r, OWNER, W_TOLD, 1, MODEL_RELEASE);
-		own->owner = OWN_CLEAR;
-		break;
+		model_store(r, t, W_TOLD, 1, MODEL_RELEASE);
+		return OWN_CLEAR;
 	case OWN_CLEAR:
-		clear(r, own);
-		break;
+		return clear(r, own);
 	case OWN_COPY:
-		copy(r, own);
-		break;
+		return copy(r, own);
 	case OWN_TABLE:
-		publish(r, own);
-		break;
+		return publish(r, own);
 	case OWN_GRACE:
-		grace(r, own);
-		break;
+		return grace(r, own);
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	if (t == OWNER)
-		owner(r);
-	else
-		reader(r);
+	return OWN_END;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, LOOK, 1u << LOOK },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -353,14 +307,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_index = {
 	.name = "index",
 	.lines = "R2 I6",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

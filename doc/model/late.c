@@ -23,13 +23,12 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
+#include "doc/model/unmap.h"
 
 enum { READER, OWNER, APP, MONITOR, THREADS };
 
-enum { OPS = 3, NONE = 0xff };
-
-/* Values of EVENT. */
-enum { THERE = 1, READ = 2 };
+enum { OPS = 3 };
 
 enum word {
 	W_VERSION,
@@ -69,9 +68,15 @@ enum reader_step {
 	LEAVE
 };
 
-enum bind_step { B_ROOT, B_TELL, B_FENCE, B_LOOK, B_DROP, B_SHOW, B_END };
-
-enum app_step { TELL, SLEEP, TAKE, APP_END };
+enum bind_step {
+	B_ROOT,
+	B_TELL,
+	B_FENCE,
+	B_LOOK,
+	B_DROP,
+	B_SHOW,
+	B_END = MODEL_END
+};
 
 enum monitor_step {
 	POLL,
@@ -84,58 +89,19 @@ enum monitor_step {
 	MARK_FENCE,
 	TOLD,
 	THAW,
-	MONITOR_END
+	MONITOR_END = MODEL_END
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
-	uint8_t cached;		  /* version of the entry, NONE */
-	uint8_t version;	  /* first look */
+	struct reader me;	  /* the reader */
+	uint8_t cached;		  /* the entry, see reader.h */
 	uint8_t frozen;		  /* first look */
 	uint8_t root;		  /* found */
-	uint8_t owner;		  /* enum bind_step */
 	uint8_t gone;		  /* as the owner found it */
-	uint8_t app;		  /* enum app_step */
-	uint8_t monitor;	  /* enum monitor_step */
 	struct owner_fence fence; /* of the monitor */
 };
 
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	own->cached = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->reader == OUTSIDE && own->owner == B_END &&
-	       own->app == APP_END && own->monitor == MONITOR_END;
-}
-
 /* ---- the reader ---- */
-
-static enum reader_step enter(struct model_run *r, struct own *own)
-{
-	model_need(r, own->ops < OPS);
-	own->ops++;
-	/* H1, M1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	return own->cached == NONE ? FIRST : HIT;
-}
-
-static enum reader_step hit(struct model_run *r, struct own *own)
-{
-	/* H2 */
-	if (model_load(r, READER, W_VERSION, MODEL_ACQUIRE) == own->cached)
-		return USE;
-	own->cached = NONE;
-	return FIRST;
-}
 
 static enum reader_step look_again(struct model_run *r, const struct own *own)
 {
@@ -146,21 +112,19 @@ static enum reader_step look_again(struct model_run *r, const struct own *own)
 
 static enum reader_step again(struct model_run *r, struct own *own)
 {
-	if (model_load(r, READER, W_VERSION, MODEL_RELAXED) != own->version ||
-	    !own->root)
+	if (!reader_as_before(r, READER, &own->me, W_VERSION) || !own->root)
 		return LEAVE;
-	own->cached = own->version;
+	reader_keep(&own->me, &own->cached);
 	return USE;
 }
 
-static enum reader_step miss(struct model_run *r, struct own *own)
+static enum reader_step miss(struct model_run *r, struct own *own,
+			     unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case FIRST:
-		/* M3; A2 */
-		model_fence(r, READER);
-		own->version = model_load(r, READER, W_VERSION, MODEL_ACQUIRE);
-		return own->version & 1 ? LEAVE : LOOK;
+		return reader_looks(r, READER, &own->me, W_VERSION) ? LOOK
+								    : LEAVE;
 	case LOOK:
 		/* Z3 */
 		own->frozen = model_load(r, READER, W_FROZEN, MODEL_ACQUIRE);
@@ -175,23 +139,26 @@ static enum reader_step miss(struct model_run *r, struct own *own)
 	}
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
-		return enter(r, own);
+		reader_begin(r, &own->me, OPS);
+		reader_enter(r, t, &own->me, W_SEQ);
+		return own->cached ? HIT : FIRST;
 	case HIT:
-		return hit(r, own);
+		return reader_hits(r, t, W_VERSION, &own->cached) ? USE : FIRST;
 	case USE:
-		model_touch(r, READER, W_A);
+		model_touch(r, t, W_A);
 		return LEAVE;
 	case LEAVE:
-		/* H3, Q1 */
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->version = own->frozen = own->root = 0;
+		reader_leave(r, t, &own->me, W_SEQ);
+		own->frozen = own->root = 0;
 		return OUTSIDE;
 	default:
-		return miss(r, own);
+		return miss(r, own, at);
 	}
 }
 
@@ -229,11 +196,11 @@ static enum bind_step drop(struct model_run *r, struct own *own)
 	return model_is(r, SHOW_FIRST) ? B_END : B_SHOW;
 }
 
-static enum bind_step owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum bind_step)own->owner) {
+	switch ((enum bind_step)at) {
 	case B_ROOT:
-		model_store(r, OWNER, W_ROOT, 1, MODEL_RELAXED);
+		model_store(r, t, W_ROOT, 1, MODEL_RELAXED);
 		if (model_is(r, SHOW_FIRST))
 			return B_SHOW;
 		return model_is(r, LOOK_FIRST) ? B_LOOK : B_TELL;
@@ -241,41 +208,25 @@ static enum bind_step owner(struct model_run *r, struct own *own)
 		return tell(r);
 	case B_FENCE:
 		/* Z4, G2 */
-		model_fence(r, OWNER);
+		model_fence(r, t);
 		return model_is(r, NO_LOOK) ? B_SHOW : B_LOOK;
 	case B_LOOK:
-		return look(r, own);
+		return look(r, model_own(r));
 	case B_DROP:
-		return drop(r, own);
+		return drop(r, model_own(r));
 	case B_SHOW:
 		return show(r);
 	case B_END:
-		model_need(r, false);
+		break;
 	}
 	return B_END;
 }
 
 /* ---- the application ---- */
 
-static enum app_step app(struct model_run *r, const struct own *own)
+static unsigned int app(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum app_step)own->app) {
-	case TELL:
-		model_swap(r, APP, W_EVENT, THERE);
-		return SLEEP;
-	case SLEEP:
-		model_need(r,
-			   model_load(r, APP, W_EVENT, MODEL_ACQUIRE) == READ);
-		return TAKE;
-	case TAKE:
-		model_note(r, "munmap returns; ");
-		model_fence(r, APP);
-		model_reclaim(r, APP, W_A);
-		return APP_END;
-	case APP_END:
-		model_need(r, false);
-	}
-	return APP_END;
+	return unmap_step(r, t, at, W_EVENT, W_A);
 }
 
 /* ---- the monitor ---- */
@@ -337,61 +288,47 @@ static enum monitor_step thaw(struct model_run *r)
 	return MONITOR_END;
 }
 
-static enum monitor_step monitor(struct model_run *r, struct own *own)
+static unsigned int monitor(struct model_run *r, unsigned int t,
+			    unsigned int at)
 {
-	switch ((enum monitor_step)own->monitor) {
+	switch ((enum monitor_step)at) {
 	case POLL:
-		model_need(r, model_load(r, MONITOR, W_EVENT, MODEL_ACQUIRE) ==
-				      THERE);
+		unmap_poll(r, t, W_EVENT);
 		return FREEZE;
 	case FREEZE:
 		return freeze(r);
 	case Z_FENCE:
-		model_fence(r, MONITOR);
+		model_fence(r, t);
 		return BUMP;
 	case BUMP:
 		return bump(r);
 	case FENCE:
-		return fence(r, own);
+		return fence(r, model_own(r));
 	case READ_EVENT:
-		model_swap(r, MONITOR, W_EVENT, READ);
+		unmap_read(r, t, W_EVENT);
 		return model_is(r, TOLD_FIRST) ? TOLD : MARK;
 	case MARK:
 		return mark(r);
 	case MARK_FENCE:
-		model_fence(r, MONITOR);
+		model_fence(r, t);
 		return TOLD;
 	case TOLD:
 		return told(r);
 	case THAW:
 		return thaw(r);
 	case MONITOR_END:
-		model_need(r, false);
+		break;
 	}
 	return MONITOR_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == READER)
-		own->reader = (uint8_t)reader(r, own);
-	else if (t == OWNER)
-		own->owner = (uint8_t)owner(r, own);
-	else if (t == APP)
-		own->app = (uint8_t)app(r, own);
-	else
-		own->monitor = (uint8_t)monitor(r, own);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
-	[APP] = "munmap",
-	[MONITOR] = "monitor",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, OUTSIDE, 1u << OUTSIDE },
+	[OWNER] = { .name = "owner", .step = owner },
+	[APP] = { .name = "munmap", .step = app },
+	[MONITOR] = { .name = "monitor", .step = monitor },
 };
 
 static const struct model_word words[WORDS] = {
@@ -424,14 +361,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_late = {
 	.name = "late",
 	.lines = "R12 W1",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

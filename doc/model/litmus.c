@@ -43,7 +43,6 @@ struct program {
 };
 
 struct own {
-	uint8_t at[THREADS];	     /* next operation */
 	uint8_t n[THREADS];	     /* results */
 	uint8_t got[THREADS][LOADS]; /* the results */
 };
@@ -148,24 +147,17 @@ static const struct program program[VARIANTS] = {
 		       NEVER },
 };
 
+static const struct op *op_at(const struct model_run *r, unsigned int t,
+			      unsigned int at)
+{
+	return &program[model_variant(r)].op[t][at];
+}
+
 static void init(struct model_run *r)
 {
-	(void)r;
-}
-
-static const struct op *next_op(const struct model_run *r, unsigned int t)
-{
-	const struct own *own = model_own_of(r);
-
-	return &program[model_variant(r)].op[t][own->at[t]];
-}
-
-static bool final(const struct model_run *r)
-{
 	for (unsigned int t = 0; t < THREADS; t++)
-		if (next_op(r, t)->kind != END)
-			return false;
-	return true;
+		if (op_at(r, t, 0)->kind == END)
+			model_end(r, t);
 }
 
 /* All have ended: was it the outcome that must not be? */
@@ -187,11 +179,12 @@ static void check(struct model_run *r)
 		model_fail(r, "seen");
 }
 
-static void load(struct model_run *r, unsigned int t, enum model_order o)
+static void load(struct model_run *r, unsigned int t, unsigned int word,
+		 enum model_order o)
 {
 	struct own *own = model_own(r);
 
-	own->got[t][own->n[t]++] = model_load(r, t, next_op(r, t)->word, o);
+	own->got[t][own->n[t]++] = model_load(r, t, word, o);
 }
 
 /* The last result of @t. */
@@ -249,33 +242,41 @@ static void other(struct model_run *r, unsigned int t, const struct op *op)
 	}
 }
 
-static void step(struct model_run *r, unsigned int t)
+/* True if all threads but @t have ended. */
+static bool is_last(const struct model_run *r, unsigned int t)
 {
-	const struct op *op = next_op(r, t);
-	struct own *own = model_own(r);
+	for (unsigned int u = 0; u < THREADS; u++)
+		if (u != t && model_at(r, u) != MODEL_END)
+			return false;
+	return true;
+}
 
-	if (op->kind == END) {
-		model_need(r, false);
-		return;
-	}
+static unsigned int step(struct model_run *r, unsigned int t, unsigned int at)
+{
+	const struct op *op = op_at(r, t, at);
+
 	if (op->kind == LOAD || op->kind == ACQUIRE)
-		load(r, t, op->kind == LOAD ? MODEL_RELAXED : MODEL_ACQUIRE);
+		load(r, t, op->word,
+		     op->kind == LOAD ? MODEL_RELAXED : MODEL_ACQUIRE);
 	else
 		other(r, t, op);
-	own->at[t]++;
-	if (next_op(r, t)->kind == AGAIN)
-		own->at[t] = 0;
-	if (final(r))
+	op = op_at(r, t, at + 1);
+	if (op->kind == AGAIN)
+		return 0;
+	if (op->kind != END)
+		return at + 1;
+	if (is_last(r, t))
 		check(r);
+	return MODEL_END;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	"thread 0",
-	"thread 1",
-	"thread 2",
-	"thread 3",
+static const struct model_thread threads[THREADS] = {
+	{ .name = "thread 0", .step = step },
+	{ .name = "thread 1", .step = step },
+	{ .name = "thread 2", .step = step },
+	{ .name = "thread 3", .step = step },
 };
 
 static const struct model_word words[WORDS] = {
@@ -310,14 +311,7 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_litmus = {
 	.name = "litmus",
 	.lines = "-",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 	.init = init,
-	.step = step,
-	.final = final,
 };

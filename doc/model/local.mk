@@ -23,8 +23,12 @@ doc_model_models_SOURCES = \
 	doc/model/owner.h \
 	doc/model/paging.c \
 	doc/model/publish.c \
+	doc/model/reader.c \
+	doc/model/reader.h \
 	doc/model/rebind.c \
 	doc/model/reuse.c \
+	doc/model/unmap.c \
+	doc/model/unmap.h \
 	doc/model/wake.c \
 	doc/model/window.c
 doc_model_models_LDADD =

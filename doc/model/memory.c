@@ -374,7 +374,7 @@ void model_fence_other(struct model_run *r, unsigned int t, unsigned int u)
 		weak_fence(r, u);
 		weak_fence(r, t);
 	}
-	model_note(r, "membarrier reaches %s; ", r->m->thread[u]);
+	model_note(r, "membarrier reaches %s; ", r->m->thread[u].name);
 }
 
 static bool is_reclaimed(const struct model_run *r, unsigned int word)
@@ -427,7 +427,10 @@ void model_state_init(struct model_run *r)
 		r->s->u.weak.n[i] = 1;
 		r->s->u.weak.m[i][0].value = r->m->word[i].initial;
 	}
-	r->m->init(r);
+	for (unsigned int t = 0; t < r->m->threads; t++)
+		r->s->at[t] = r->m->thread[t].begins;
+	if (r->m->init)
+		r->m->init(r);
 }
 
 /* A place in the bytes: packing writes there, unpacking reads. */
@@ -476,6 +479,7 @@ static void move_weak(struct model_run *r, struct cursor *c)
 static void move_state(struct model_run *r, struct cursor *c)
 {
 	move(c, r->s->own, r->m->own);
+	move(c, r->s->at, r->m->threads);
 	move(c, r->s->reclaimed, sizeof(r->s->reclaimed));
 	if (r->memory == MODEL_TSO)
 		move_tso(r, c);

@@ -28,7 +28,7 @@ enum {
 	MODEL_BUFFER = 6,   /* stores in flight of a thread; then it stalls */
 	MODEL_HISTORY = 12, /* messages of a word that can still be read */
 	/* an encoded state, at most */
-	MODEL_BYTES = 4 + MODEL_OWN +
+	MODEL_BYTES = 4 + MODEL_OWN + MODEL_THREADS +
 		      MODEL_WORDS * (1 + MODEL_HISTORY * (3 + MODEL_WORDS)) +
 		      (3 * MODEL_THREADS + 1) * MODEL_WORDS,
 };
@@ -71,8 +71,9 @@ struct model_weak {
 
 /* A state of the model and its machine. */
 struct model_state {
-	uint8_t own[MODEL_OWN]; /* the model's */
-	uint8_t reclaimed[2];	/* bit per word, little end first */
+	uint8_t own[MODEL_OWN];	   /* the model's */
+	uint8_t at[MODEL_THREADS]; /* next step of each thread, MODEL_END */
+	uint8_t reclaimed[2];	   /* bit per word, little end first */
 	union {
 		struct model_tso tso;
 		struct model_weak weak;

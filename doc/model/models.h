@@ -23,7 +23,4 @@ extern const struct model model_reuse;	     /* one slot, several keys */
 extern const struct model model_wake;	     /* parked lanes and doorbells */
 extern const struct model model_window;	     /* windows on a region */
 
-/* Number of the elements of @array. */
-#define MODEL_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 #endif /* DOC_MODEL_MODELS_H */

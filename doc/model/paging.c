@@ -12,7 +12,7 @@
  *   WATCH		rnic_monitor_join(): waits while the monitor is at work
  *   POPULATE		the kernel, under the lock of the address space
  *   COMPLETE		complete(): F2, T1; a lost CAS: all of it again
- *   UNMAP, SLEEP	munmap(): the pages go, then it waits for the monitor
+ *   UNMAP		munmap(): the pages go; then see unmap.h
  *   POLL to THAW	monitor: Z1, W1, wait, read the event, withdraw, Z2
  *			(shm/monitor.h)
  *   reader		miss(), read_once() in shm/reader.c: M3, A2, Z3, B1
@@ -21,16 +21,18 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
+#include "doc/model/unmap.h"
 
 enum { READER, AGENT, APP, MONITOR, THREADS };
 
-enum { OPS = 3, NONE = 0xff };
+enum { OPS = 3 };
 
 /* Values of ENTRY, PAGE; in ENTRY also a token, from TOKEN on. */
 enum { NOTHING, PAGE_A, PAGE_B, TOKEN };
 
-/* Values of ANSWER, and of EVENT. */
-enum { PRESENT = 1, FAULT = 2, THERE = 1, READ = 2 };
+/* Values of ANSWER. */
+enum { PRESENT = 1, FAULT = 2 };
 
 enum word {
 	W_VERSION,
@@ -80,7 +82,8 @@ enum reader_step {
 
 enum agent_step { IDLE, CLAIM, WATCH, POPULATE, COMPLETE, UNCLAIM };
 
-enum app_step { UNMAP, TELL, SLEEP, TAKE, MAP, APP_END };
+/* Behind those of enum unmap_step. */
+enum app_step { UNMAP = UNMAP_STEPS, MAP };
 
 enum monitor_step {
 	POLL,
@@ -90,60 +93,28 @@ enum monitor_step {
 	READ_EVENT,
 	WITHDRAW,
 	THAW,
-	MONITOR_END
+	MONITOR_END = MODEL_END
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
-	uint8_t cached;		  /* version of the entry, NONE */
+	struct reader me;	  /* the reader */
+	uint8_t cached;		  /* the entry, see reader.h */
 	uint8_t cached_page;	  /* what it leads to */
-	uint8_t version;	  /* first look */
 	uint8_t frozen;		  /* first look */
 	uint8_t page;		  /* found */
-	uint8_t agent;		  /* enum agent_step */
 	uint8_t token;		  /* last one given */
 	uint8_t got;		  /* populated */
-	uint8_t app;		  /* enum app_step */
-	uint8_t monitor;	  /* enum monitor_step */
 	struct owner_fence fence; /* of the monitor */
 };
 
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	own->cached = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->reader == OUTSIDE && own->agent == IDLE &&
-	       own->app == APP_END && own->monitor == MONITOR_END;
-}
-
 /* ---- the reader ---- */
-
-static enum reader_step enter(struct model_run *r, struct own *own)
-{
-	model_need(r, own->ops < OPS);
-	own->ops++;
-	/* H1, M1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	return own->cached == NONE ? FIRST : HIT;
-}
 
 static enum reader_step hit(struct model_run *r, struct own *own)
 {
-	/* H2 */
-	if (model_load(r, READER, W_VERSION, MODEL_ACQUIRE) == own->cached) {
+	if (reader_hits(r, READER, W_VERSION, &own->cached)) {
 		own->page = own->cached_page;
 		return USE;
 	}
-	own->cached = NONE;
 	own->cached_page = 0;
 	return FIRST;
 }
@@ -169,22 +140,22 @@ static enum reader_step look_again(struct model_run *r, struct own *own)
 
 static enum reader_step again(struct model_run *r, struct own *own)
 {
-	if (model_load(r, READER, W_VERSION, MODEL_RELAXED) != own->version)
+	if (!reader_as_before(r, READER, &own->me, W_VERSION))
 		return LEAVE;
 	if (own->page == NOTHING || own->page >= TOKEN)
 		return model_is(r, WAIT_INSIDE) ? ASKS : LEAVE;
-	own->cached = own->version;
+	reader_keep(&own->me, &own->cached);
 	own->cached_page = own->page;
 	return USE;
 }
 
-static enum reader_step miss(struct model_run *r, struct own *own)
+static enum reader_step miss(struct model_run *r, struct own *own,
+			     unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case FIRST:
-		/* M3; A2 */
-		model_fence(r, READER);
-		own->version = model_load(r, READER, W_VERSION, MODEL_ACQUIRE);
+		/* the region stays: its version is never odd */
+		reader_looks(r, READER, &own->me, W_VERSION);
 		return LOOK;
 	case LOOK:
 		return look(r, own);
@@ -203,11 +174,10 @@ static enum reader_step leave(struct model_run *r, struct own *own)
 {
 	bool absent = own->page == NOTHING || own->page >= TOKEN;
 
-	/* H3, Q1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	absent = absent && own->cached == NONE && !model_is(r, WAIT_INSIDE);
-	own->version = own->frozen = own->page = 0;
-	return absent && own->ops < OPS ? ASKS : OUTSIDE;
+	reader_leave(r, READER, &own->me, W_SEQ);
+	absent = absent && !own->cached && !model_is(r, WAIT_INSIDE);
+	own->frozen = own->page = 0;
+	return absent && own->me.ops < OPS ? ASKS : OUTSIDE;
 }
 
 static enum reader_step wait(struct model_run *r)
@@ -217,27 +187,31 @@ static enum reader_step wait(struct model_run *r)
 	return model_is(r, WAIT_INSIDE) ? LEAVE : OUTSIDE;
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
-		return enter(r, own);
+		reader_begin(r, &own->me, OPS);
+		reader_enter(r, t, &own->me, W_SEQ);
+		return own->cached ? HIT : FIRST;
 	case HIT:
 		return hit(r, own);
 	case USE:
 		if (own->page == PAGE_A)
-			model_touch(r, READER, W_A);
+			model_touch(r, t, W_A);
 		return LEAVE;
 	case LEAVE:
 		return leave(r, own);
 	case ASKS:
 		/* an ASK descriptor in the lane */
-		model_store(r, READER, W_ASK, 1, MODEL_RELEASE);
+		model_store(r, t, W_ASK, 1, MODEL_RELEASE);
 		return WAITS;
 	case WAITS:
 		return wait(r);
 	default:
-		return miss(r, own);
+		return miss(r, own, at);
 	}
 }
 
@@ -280,24 +254,26 @@ static enum agent_step complete(struct model_run *r, struct own *own)
 	return answer(r, own, PRESENT);
 }
 
-static enum agent_step agent(struct model_run *r, struct own *own)
+static unsigned int agent(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum agent_step)own->agent) {
+	struct own *own = model_own(r);
+
+	switch ((enum agent_step)at) {
 	case IDLE:
 		return idle(r);
 	case CLAIM:
 		return claim(r, own);
 	case WATCH:
-		model_need(r,
-			   own->monitor == POLL || own->monitor == MONITOR_END);
+		model_need(r, model_at(r, MONITOR) == POLL ||
+				      model_at(r, MONITOR) == MONITOR_END);
 		return POPULATE;
 	case POPULATE:
-		own->got = model_or(r, AGENT, W_PAGE, 0);
+		own->got = model_or(r, t, W_PAGE, 0);
 		return own->got ? COMPLETE : UNCLAIM;
 	case COMPLETE:
 		return complete(r, own);
 	case UNCLAIM:
-		model_cas(r, AGENT, W_ENTRY, TOKEN + own->token, NOTHING);
+		model_cas(r, t, W_ENTRY, TOKEN + own->token, NOTHING);
 		return answer(r, own, FAULT);
 	}
 	return IDLE;
@@ -305,31 +281,21 @@ static enum agent_step agent(struct model_run *r, struct own *own)
 
 /* ---- the application ---- */
 
-static enum app_step app(struct model_run *r, const struct own *own)
+static unsigned int app(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum app_step)own->app) {
+	unsigned int next;
+
+	switch (at) {
 	case UNMAP:
-		model_swap(r, APP, W_PAGE, NOTHING);
-		return TELL;
-	case TELL:
-		model_swap(r, APP, W_EVENT, THERE);
-		return SLEEP;
-	case SLEEP:
-		model_need(r,
-			   model_load(r, APP, W_EVENT, MODEL_ACQUIRE) == READ);
-		return TAKE;
-	case TAKE:
-		model_note(r, "munmap returns; ");
-		model_fence(r, APP);
-		model_reclaim(r, APP, W_A);
-		return MAP;
+		model_swap(r, t, W_PAGE, NOTHING);
+		return UNMAP_TELL;
 	case MAP:
-		model_swap(r, APP, W_PAGE, PAGE_B);
-		return APP_END;
-	case APP_END:
-		model_need(r, false);
+		model_swap(r, t, W_PAGE, PAGE_B);
+		return MODEL_END;
+	default:
+		next = unmap_step(r, t, at, W_EVENT, W_A);
+		return next == MODEL_END ? MAP : next;
 	}
-	return APP_END;
 }
 
 /* ---- the monitor ---- */
@@ -387,21 +353,21 @@ static enum monitor_step thaw(struct model_run *r)
 	return model_is(r, THAW_EARLY) ? WITHDRAW : MONITOR_END;
 }
 
-static enum monitor_step monitor(struct model_run *r, struct own *own)
+static unsigned int monitor(struct model_run *r, unsigned int t,
+			    unsigned int at)
 {
-	switch ((enum monitor_step)own->monitor) {
+	switch ((enum monitor_step)at) {
 	case POLL:
-		model_need(r, model_load(r, MONITOR, W_EVENT, MODEL_ACQUIRE) ==
-				      THERE);
+		unmap_poll(r, t, W_EVENT);
 		return FREEZE;
 	case FREEZE:
 		return freeze(r);
 	case BUMP:
 		return bump(r);
 	case FENCE:
-		return fence(r, own);
+		return fence(r, model_own(r));
 	case READ_EVENT:
-		model_swap(r, MONITOR, W_EVENT, READ);
+		unmap_read(r, t, W_EVENT);
 		if (model_is(r, EVENT_EARLY))
 			return FENCE;
 		return model_is(r, THAW_EARLY) ? THAW : WITHDRAW;
@@ -410,32 +376,18 @@ static enum monitor_step monitor(struct model_run *r, struct own *own)
 	case THAW:
 		return thaw(r);
 	case MONITOR_END:
-		model_need(r, false);
+		break;
 	}
 	return MONITOR_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == READER)
-		own->reader = (uint8_t)reader(r, own);
-	else if (t == AGENT)
-		own->agent = (uint8_t)agent(r, own);
-	else if (t == APP)
-		own->app = (uint8_t)app(r, own);
-	else
-		own->monitor = (uint8_t)monitor(r, own);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[AGENT] = "agent",
-	[APP] = "munmap",
-	[MONITOR] = "monitor",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, OUTSIDE, 1u << OUTSIDE },
+	[AGENT] = { "agent", agent, IDLE, 1u << IDLE },
+	[APP] = { .name = "munmap", .step = app, .begins = UNMAP },
+	[MONITOR] = { .name = "monitor", .step = monitor },
 };
 
 static const struct model_word words[WORDS] = {
@@ -475,14 +427,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_paging = {
 	.name = "paging",
 	.lines = "R11 R12 I1",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

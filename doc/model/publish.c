@@ -19,6 +19,7 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 #include <string.h>
 
@@ -49,7 +50,7 @@ enum own_step {
 	OWN_EVENTS,
 	OWN_INVALIDATE,
 	OWN_FENCE,
-	OWN_END,
+	OWN_END = MODEL_END,
 };
 
 enum reader_step {
@@ -64,12 +65,8 @@ enum reader_step {
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
-	uint8_t version;	  /* first look */
+	struct reader me;	  /* the reader */
 	uint8_t got[3];		  /* fields and entry */
-	uint8_t owner;		  /* enum own_step */
 	uint8_t region;		  /* 1: X, 2: Y */
 	uint8_t own_version;	  /* of the slot */
 	struct owner_fence fence; /* of the owner */
@@ -82,116 +79,115 @@ static void init(struct model_run *r)
 	own->region = 1;
 }
 
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->owner == OWN_END && own->reader == LOOK;
-}
-
 /* ---- the reader ---- */
 
 /* A whole region, and the one that the version stands for. */
 static void check(struct model_run *r, const struct own *own)
 {
-	uint8_t want = own->version < 5 ? 1 : 2;
+	uint8_t want = own->me.version < 5 ? 1 : 2;
 
-	if (own->version == 0)
+	if (own->me.version == 0)
 		model_fail(r, "a slot that was not made ready");
 	if (own->got[0] != want || own->got[2] != want ||
 	    (own->got[1] & 3) != want)
 		model_fail(r, "torn region");
 }
 
-static void again(struct model_run *r, struct own *own)
+static enum reader_step again(struct model_run *r, const struct own *own)
 {
 	if (model_is(r, NO_SECOND_LOOK) || model_is(r, NO_FENCE_ONE_LOOK) ||
-	    model_load(r, READER, W_VERSION, MODEL_RELAXED) == own->version)
+	    reader_as_before(r, READER, &own->me, W_VERSION))
 		check(r, own);
-	own->reader = LEAVE;
+	return LEAVE;
+}
+
+static enum reader_step first(struct model_run *r, struct own *own,
+			      enum model_order o)
+{
+	/* M3; A2 */
+	model_fence(r, READER);
+	own->me.version = model_load(r, READER, W_VERSION, o);
+	return own->me.version & 1 ? LEAVE : TAKE_RANGE;
 }
 
 /* read_once() */
-static void read_once(struct model_run *r, struct own *own)
+static enum reader_step read_once(struct model_run *r, struct own *own,
+				  unsigned int at)
 {
 	enum model_order o =
 		model_is(r, LOOKUP_RELAXED) ? MODEL_RELAXED : MODEL_ACQUIRE;
 
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case FIRST:
-		/* M3; A2 */
-		model_fence(r, READER);
-		own->version = model_load(r, READER, W_VERSION, o);
-		own->reader = own->version & 1 ? LEAVE : TAKE_RANGE;
-		break;
+		return first(r, own, o);
 	case TAKE_RANGE:
 		own->got[0] = model_load(r, READER, W_RANGE, o);
-		own->reader = TAKE_RIGHTS;
-		break;
+		return TAKE_RIGHTS;
 	case TAKE_RIGHTS:
 		own->got[1] = model_load(r, READER, W_RIGHTS, o);
-		own->reader = TAKE_PAGE;
-		break;
+		return TAKE_PAGE;
 	case TAKE_PAGE:
 		/* B1 */
 		own->got[2] = model_load(r, READER, W_PAGE, o);
-		own->reader = AGAIN;
-		break;
+		return AGAIN;
 	default:
-		again(r, own);
+		return again(r, own);
 	}
 }
 
-static void reader(struct model_run *r)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case LOOK:
-		model_need(r, own->ops < OPS);
-		own->ops++;
+		reader_begin(r, &own->me, OPS);
 		/* A6 */
-		model_need(r, model_load(r, READER, W_USED, MODEL_ACQUIRE));
-		own->reader = ENTER;
-		break;
+		model_need(r, model_load(r, t, W_USED, MODEL_ACQUIRE));
+		return ENTER;
 	case ENTER:
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->reader = FIRST;
-		break;
+		reader_enter(r, t, &own->me, W_SEQ);
+		return FIRST;
 	case LEAVE:
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->version = 0;
+		reader_leave(r, t, &own->me, W_SEQ);
 		memset(own->got, 0, sizeof(own->got));
-		own->reader = LOOK;
-		break;
+		return LOOK;
 	default:
-		read_once(r, own);
+		return read_once(r, own, at);
 	}
 }
 
 /* ---- the owner ---- */
 
-static void fields(struct model_run *r, struct own *own)
+static enum own_step fields(struct model_run *r, struct own *own)
 {
 	/* relaxed, M1 publishes */
 	model_store(r, OWNER, W_RANGE, own->region, MODEL_RELAXED);
 	model_store(r, OWNER, W_RIGHTS, own->region, MODEL_RELAXED);
-	own->owner = OWN_PAGE;
 	if (own->region == 2 && model_is(r, UNDER_A_LIVE_KEY))
 		own->own_version++;
+	return OWN_PAGE;
 }
 
-static void version(struct model_run *r, struct own *own)
+static enum own_step page(struct model_run *r, const struct own *own)
+{
+	/* T1 */
+	model_store(r, OWNER, W_PAGE, own->region, MODEL_RELEASE);
+	return own->region == 1 && model_is(r, VERSION_FIRST) ? OWN_EVENTS
+							      : OWN_VERSION;
+}
+
+static enum own_step version(struct model_run *r, struct own *own)
 {
 	/* M1 */
 	model_store(r, OWNER, W_VERSION, ++own->own_version,
 		    model_is(r, VERSION_RELAXED) ? MODEL_RELAXED
 						 : MODEL_RELEASE);
-	own->owner = own->region == 1 ? OWN_EVENTS : OWN_END;
+	return own->region == 1 ? OWN_EVENTS : OWN_END;
 }
 
 /* What follows the invalidation. */
-static void fenced(struct model_run *r, struct own *own)
+static enum own_step fenced(struct model_run *r, struct own *own)
 {
 	const struct owner_words w = {
 		.thread = OWNER,
@@ -202,87 +198,68 @@ static void fenced(struct model_run *r, struct own *own)
 
 	if (!model_is(r, NO_FENCE) && !model_is(r, NO_FENCE_ONE_LOOK) &&
 	    !owner_fence_step(r, &own->fence, &w))
-		return;
+		return OWN_FENCE;
 	own->region = 2;
-	own->owner = OWN_FIELDS;
+	return OWN_FIELDS;
 }
 
-static void grow(struct model_run *r, struct own *own)
+static enum own_step grow(struct model_run *r, struct own *own)
 {
 	model_store(r, OWNER, W_VERSION, 1, MODEL_RELAXED);
 	own->own_version = 1;
 	/* M2 */
 	model_store(r, OWNER, W_USED, 1,
 		    model_is(r, GROW_RELAXED) ? MODEL_RELAXED : MODEL_RELEASE);
-	own->owner = OWN_FIELDS;
-	if (!model_is(r, VERSION_FIRST))
-		return;
-	model_store(r, OWNER, W_VERSION, ++own->own_version, MODEL_RELEASE);
+	if (model_is(r, VERSION_FIRST))
+		model_store(r, OWNER, W_VERSION, ++own->own_version,
+			    MODEL_RELEASE);
+	return OWN_FIELDS;
 }
 
-static void events(struct model_run *r, struct own *own)
+static enum own_step events(struct model_run *r, struct own *own)
 {
 	/* bit 2: RNIC_MR_EV_WRITE, say; M5 */
 	model_store(r, OWNER, W_RIGHTS, own->region | 4, MODEL_RELAXED);
 	own->own_version += 2;
 	model_store(r, OWNER, W_VERSION, own->own_version, MODEL_RELEASE);
-	own->owner =
-		model_is(r, UNDER_A_LIVE_KEY) ? OWN_FIELDS : OWN_INVALIDATE;
-	if (own->owner == OWN_FIELDS)
-		own->region = 2;
+	if (!model_is(r, UNDER_A_LIVE_KEY))
+		return OWN_INVALIDATE;
+	own->region = 2;
+	return OWN_FIELDS;
 }
 
-static void owner(struct model_run *r)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
 	struct own *own = model_own(r);
 
-	switch ((enum own_step)own->owner) {
+	switch ((enum own_step)at) {
 	case OWN_GROW:
-		grow(r, own);
-		break;
+		return grow(r, own);
 	case OWN_FIELDS:
-		fields(r, own);
-		break;
+		return fields(r, own);
 	case OWN_PAGE:
-		/* T1 */
-		model_store(r, OWNER, W_PAGE, own->region, MODEL_RELEASE);
-		own->owner = OWN_VERSION;
-		if (own->region == 1 && model_is(r, VERSION_FIRST))
-			own->owner = OWN_EVENTS;
-		break;
+		return page(r, own);
 	case OWN_VERSION:
-		version(r, own);
-		break;
+		return version(r, own);
 	case OWN_EVENTS:
-		events(r, own);
-		break;
+		return events(r, own);
 	case OWN_INVALIDATE:
 		/* O1 */
-		model_store(r, OWNER, W_VERSION, ++own->own_version,
-			    MODEL_RELAXED);
-		own->owner = OWN_FENCE;
-		break;
+		model_store(r, t, W_VERSION, ++own->own_version, MODEL_RELAXED);
+		return OWN_FENCE;
 	case OWN_FENCE:
-		fenced(r, own);
-		break;
+		return fenced(r, own);
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	if (t == OWNER)
-		owner(r);
-	else
-		reader(r);
+	return OWN_END;
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, LOOK, 1u << LOOK },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -312,14 +289,7 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_publish = {
 	.name = "publish",
 	.lines = "R2 R5",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 	.init = init,
-	.step = step,
-	.final = final,
 };

@@ -18,10 +18,11 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER_A, READER_B, OWNER, THREADS };
 
-enum { READERS = OWNER, CHUNKS = 2, NONE = 0xff, IN_X = 0, IN_Y = 1 };
+enum { READERS = OWNER, CHUNKS = 2, IN_X = 0, IN_Y = 1 };
 
 /* REGION: the root of the translation. */
 enum word {
@@ -54,26 +55,29 @@ enum reader_step {
 	AGAIN,
 	USE,
 	LEAVE,
-	FINISHED
+	FINISHED = MODEL_END
 };
 
-enum own_step { OWN_INVALIDATE, OWN_FENCE, OWN_FIELDS, OWN_VERSION, OWN_END };
+enum own_step {
+	OWN_INVALIDATE,
+	OWN_FENCE,
+	OWN_FIELDS,
+	OWN_VERSION,
+	OWN_END = MODEL_END
+};
 
-struct reader {
-	uint8_t step;	 /* enum reader_step */
-	uint8_t chunks;	 /* done */
-	uint8_t seq;	 /* own sequence */
-	uint8_t cached;	 /* version of the entry, NONE */
-	uint8_t region;	 /* of the entry */
-	uint8_t binding; /* of the entry */
-	uint8_t version; /* loaded */
-	uint8_t first;	 /* binding of the first chunk */
-	uint8_t begun;	 /* region of the first chunk */
+struct client {
+	struct reader me; /* as a reader */
+	uint8_t chunks;	  /* done */
+	uint8_t cached;	  /* the entry, see reader.h */
+	uint8_t region;	  /* of the entry */
+	uint8_t binding;  /* of the entry */
+	uint8_t first;	  /* binding of the first chunk */
+	uint8_t begun;	  /* region of the first chunk */
 };
 
 struct own {
-	struct reader reader[READERS]; /* the readers */
-	uint8_t owner;		       /* enum own_step */
+	struct client client[READERS]; /* the readers */
 	struct owner_fence fence;      /* of the owner */
 };
 
@@ -83,56 +87,37 @@ static bool rebinds(const struct model_run *r)
 	       model_is(r, SAME_BINDING);
 }
 
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	for (int t = 0; t < READERS; t++)
-		own->reader[t].cached = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->owner == OWN_END && own->reader[0].step == FINISHED &&
-	       own->reader[1].step == FINISHED;
-}
-
 /* ---- readers ---- */
 
 static enum reader_step hit(struct model_run *r, unsigned int t,
-			    struct reader *me)
+			    struct client *c)
 {
-	/* H2 */
-	if (model_load(r, t, W_VERSION, MODEL_ACQUIRE) == me->cached)
+	if (reader_hits(r, t, W_VERSION, &c->cached))
 		return USE;
-	me->cached = NONE;
-	me->region = me->binding = 0;
+	c->region = c->binding = 0;
 	return MISS;
 }
 
 static enum reader_step miss(struct model_run *r, unsigned int t,
-			     struct reader *me)
+			     struct client *c, unsigned int at)
 {
-	switch ((enum reader_step)me->step) {
+	switch ((enum reader_step)at) {
 	case MISS:
-		/* M3; M4, A2; without a key the operation ends: I3 */
-		model_fence(r, t);
-		me->version = model_load(r, t, W_VERSION, MODEL_ACQUIRE);
-		return me->version & 1 ? LEAVE : TAKE_REGION;
+		/* without a key the operation ends: I3 */
+		return reader_looks(r, t, &c->me, W_VERSION) ? TAKE_REGION
+							     : LEAVE;
 	case TAKE_REGION:
-		me->region = model_load(r, t, W_REGION, MODEL_ACQUIRE);
+		c->region = model_load(r, t, W_REGION, MODEL_ACQUIRE);
 		return TAKE_BINDING;
 	case TAKE_BINDING:
-		me->binding = model_load(r, t, W_BINDING, MODEL_ACQUIRE);
+		c->binding = model_load(r, t, W_BINDING, MODEL_ACQUIRE);
 		return AGAIN;
 	default:
 		break;
 	}
-	if (model_load(r, t, W_VERSION, MODEL_RELAXED) != me->version)
+	if (!reader_as_before(r, t, &c->me, W_VERSION))
 		return MISS;
-	me->cached = me->version;
+	reader_keep(&c->me, &c->cached);
 	return USE;
 }
 
@@ -140,66 +125,63 @@ static enum reader_step miss(struct model_run *r, unsigned int t,
 static void check_others(struct model_run *r, const struct own *own,
 			 unsigned int t)
 {
-	const struct reader *other = &own->reader[!t];
+	const struct client *other = &own->client[!t];
 
-	if (own->reader[t].region == IN_Y && other->step == USE &&
+	if (own->client[t].region == IN_Y && model_at(r, !t) == USE &&
 	    other->region == IN_X)
 		model_fail(r, "Y is resolved while X is in use");
 }
 
 static enum reader_step use(struct model_run *r, unsigned int t,
-			    struct reader *me)
+			    struct client *c)
 {
-	bool first = !me->chunks;
+	bool first = !c->chunks;
 
 	check_others(r, model_own(r), t);
 	if (first) {
-		me->first = me->binding;
-		me->begun = me->region;
+		c->first = c->binding;
+		c->begun = c->region;
 	}
 	/* -ESTALE: the operation ends, I3 */
-	if (me->first != me->binding && !model_is(r, NO_BINDING)) {
-		me->chunks = CHUNKS;
+	if (c->first != c->binding && !model_is(r, NO_BINDING)) {
+		c->chunks = CHUNKS;
 		return LEAVE;
 	}
-	if (rebinds(r) && me->begun != me->region)
+	if (rebinds(r) && c->begun != c->region)
 		model_fail(r, "half in X and half in Y");
-	if (me->region == IN_X)
+	if (c->region == IN_X)
 		model_touch(r, t, W_X);
-	me->chunks++;
+	c->chunks++;
 	return LEAVE;
 }
 
 static enum reader_step leave(struct model_run *r, unsigned int t,
-			      struct reader *me)
+			      struct client *c)
 {
-	/* Q1; a lookup that failed ends the operation */
-	model_store(r, t, W_SEQ + t, ++me->seq, MODEL_RELEASE);
-	if (me->cached == NONE)
-		me->chunks = CHUNKS;
-	me->version = 0;
-	return me->chunks == CHUNKS ? FINISHED : OUTSIDE;
+	/* a lookup that failed ends the operation */
+	reader_leave(r, t, &c->me, W_SEQ + t);
+	if (!c->cached)
+		c->chunks = CHUNKS;
+	return c->chunks == CHUNKS ? FINISHED : OUTSIDE;
 }
 
-static enum reader_step reader(struct model_run *r, unsigned int t,
-			       struct reader *me)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)me->step) {
+	struct own *own = model_own(r);
+	struct client *c = &own->client[t];
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
-		/* H1, M1 */
-		model_store(r, t, W_SEQ + t, ++me->seq, MODEL_RELEASE);
-		return me->cached == NONE ? MISS : HIT;
+		reader_enter(r, t, &c->me, W_SEQ + t);
+		return c->cached ? HIT : MISS;
 	case HIT:
-		return hit(r, t, me);
+		return hit(r, t, c);
 	case USE:
-		return use(r, t, me);
+		return use(r, t, c);
 	case LEAVE:
-		return leave(r, t, me);
-	case FINISHED:
-		model_need(r, false);
-		return FINISHED;
+		return leave(r, t, c);
 	default:
-		return miss(r, t, me);
+		return miss(r, t, c, at);
 	}
 }
 
@@ -254,39 +236,30 @@ static enum own_step write_version(struct model_run *r)
 		       : OWN_END;
 }
 
-static enum own_step owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	(void)t;
+	switch ((enum own_step)at) {
 	case OWN_INVALIDATE:
 		return invalidate(r);
 	case OWN_FENCE:
-		return fence(r, own);
+		return fence(r, model_own(r));
 	case OWN_FIELDS:
 		return write_fields(r);
 	case OWN_VERSION:
 		return write_version(r);
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
 	return OWN_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == OWNER)
-		own->owner = (uint8_t)owner(r, own);
-	else
-		own->reader[t].step = (uint8_t)reader(r, t, &own->reader[t]);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER_A] = "reader A",
-	[READER_B] = "reader B",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER_A] = { .name = "reader A", .step = reader },
+	[READER_B] = { .name = "reader B", .step = reader },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -312,14 +285,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_rebind = {
 	.name = "rebind",
 	.lines = "I3 I5 K2",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };

@@ -23,10 +23,11 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER, OWNER, THREADS };
 
-enum { OPS = 3, NONE = 0xff };
+enum { OPS = 3 };
 
 /* Values of KEY and REGION: X: 1, Y: 2, and 3 for one more. */
 enum word { W_VERSION, W_KEY, W_REGION, W_RIGHTS, W_SEQ, W_X, WORDS };
@@ -61,24 +62,20 @@ enum own_step {
 	OWN_WORN,
 	OWN_KEY,
 	OWN_VERSION,
-	OWN_END,
+	OWN_END = MODEL_END,
 };
 
 /* An entry of the key cache, of one key each. */
 struct entry {
-	uint8_t version; /* NONE: empty */
-	uint8_t region;	 /* what it leads to */
+	uint8_t cached; /* see reader.h */
+	uint8_t region; /* what it leads to */
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
+	struct reader me;	  /* the reader */
 	uint8_t key;		  /* looked up: 1 or 2 */
-	uint8_t version;	  /* loaded */
 	uint8_t found;		  /* region */
 	struct entry cache[2];	  /* of key 1, of key 2 */
-	uint8_t owner;		  /* enum own_step */
 	uint8_t region;		  /* in the slot: 1 to 3 */
 	uint8_t own_version;	  /* of the slot */
 	struct owner_fence fence; /* of the owner */
@@ -100,22 +97,13 @@ static void init(struct model_run *r)
 	struct own *own = model_own(r);
 
 	own->region = 1;
-	own->cache[0].version = own->cache[1].version = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->owner == OWN_END && own->reader == LOOK;
 }
 
 /* ---- the reader ---- */
 
 static enum reader_step look(struct model_run *r, struct own *own)
 {
-	model_need(r, own->ops < OPS);
-	own->ops++;
+	reader_begin(r, &own->me, OPS);
 	own->key = (uint8_t)(1 + model_choose(r, 2));
 	model_note(r, "looks up key %u; ", own->key);
 	return ENTER;
@@ -125,12 +113,11 @@ static enum reader_step hit(struct model_run *r, struct own *own)
 {
 	struct entry *e = &own->cache[own->key - 1];
 
-	/* H2 */
-	if (model_load(r, READER, W_VERSION, MODEL_ACQUIRE) == e->version) {
+	if (reader_hits(r, READER, W_VERSION, &e->cached)) {
 		own->found = e->region;
 		return USE;
 	}
-	*e = (struct entry){ .version = NONE };
+	e->region = 0;
 	return MISS;
 }
 
@@ -144,12 +131,10 @@ static enum reader_step take_key(struct model_run *r, const struct own *own)
 static enum reader_step again(struct model_run *r, struct own *own)
 {
 	if (!model_is(r, NO_GRACE_ONE_LOOK) &&
-	    model_load(r, READER, W_VERSION, MODEL_RELAXED) != own->version)
+	    !reader_as_before(r, READER, &own->me, W_VERSION))
 		return LEAVE;
-	own->cache[own->key - 1] = (struct entry){
-		.version = own->version,
-		.region = own->found,
-	};
+	reader_keep(&own->me, &own->cache[own->key - 1].cached);
+	own->cache[own->key - 1].region = own->found;
 	return USE;
 }
 
@@ -162,22 +147,13 @@ static enum reader_step use(struct model_run *r, const struct own *own)
 	return LEAVE;
 }
 
-static enum reader_step leave(struct model_run *r, struct own *own)
+static enum reader_step miss(struct model_run *r, struct own *own,
+			     unsigned int at)
 {
-	/* Q1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	own->key = own->found = own->version = 0;
-	return LOOK;
-}
-
-static enum reader_step miss(struct model_run *r, struct own *own)
-{
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case MISS:
-		/* M3; M4, A2 */
-		model_fence(r, READER);
-		own->version = model_load(r, READER, W_VERSION, MODEL_ACQUIRE);
-		return own->version & 1 ? LEAVE : TAKE_KEY;
+		return reader_looks(r, READER, &own->me, W_VERSION) ? TAKE_KEY
+								    : LEAVE;
 	case TAKE_KEY:
 		return take_key(r, own);
 	case TAKE_REGION:
@@ -194,22 +170,26 @@ static enum reader_step miss(struct model_run *r, struct own *own)
 	}
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case LOOK:
 		return look(r, own);
 	case ENTER:
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		return own->cache[own->key - 1].version == NONE ? MISS : HIT;
+		reader_enter(r, t, &own->me, W_SEQ);
+		return own->cache[own->key - 1].cached ? HIT : MISS;
 	case HIT:
 		return hit(r, own);
 	case USE:
 		return use(r, own);
 	case LEAVE:
-		return leave(r, own);
+		reader_leave(r, t, &own->me, W_SEQ);
+		own->key = own->found = 0;
+		return LOOK;
 	default:
-		return miss(r, own);
+		return miss(r, own, at);
 	}
 }
 
@@ -270,9 +250,12 @@ static enum own_step write_version(struct model_run *r, struct own *own)
 	return own->region == 3 ? OWN_END : OWN_INVALIDATE;
 }
 
-static enum own_step owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	struct own *own = model_own(r);
+
+	(void)t;
+	switch ((enum own_step)at) {
 	case OWN_INVALIDATE:
 		return invalidate(r, own);
 	case OWN_FENCE:
@@ -284,26 +267,16 @@ static enum own_step owner(struct model_run *r, struct own *own)
 	case OWN_VERSION:
 		return write_version(r, own);
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
 	return OWN_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == OWNER)
-		own->owner = (uint8_t)owner(r, own);
-	else
-		own->reader = (uint8_t)reader(r, own);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, LOOK, 1u << LOOK },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -329,14 +302,7 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_reuse = {
 	.name = "reuse",
 	.lines = "I4 K2",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 	.init = init,
-	.step = step,
-	.final = final,
 };

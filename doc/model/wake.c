@@ -49,7 +49,15 @@ enum variant {
 	VARIANTS
 };
 
-enum sender_step { SEND, LOOK_HOT, RING_LANE, RING_WORD, WAKE, WRITE, SENT };
+enum sender_step {
+	SEND,
+	LOOK_HOT,
+	RING_LANE,
+	RING_WORD,
+	WAKE,
+	WRITE,
+	SENT = MODEL_END
+};
 
 enum receiver_step {
 	TAKE,
@@ -67,17 +75,11 @@ enum receiver_step {
 	DRAIN
 };
 
-struct sender {
-	uint8_t step;	/* enum sender_step */
-	uint8_t sleeps; /* what it saw */
-};
-
 struct own {
-	struct sender sender[LANES]; /* the senders */
-	uint8_t receiver;	     /* enum receiver_step */
-	uint8_t taken[LANES];	     /* messages */
-	uint8_t hot;		     /* bit per lane that is polled */
-	uint8_t left;		     /* bit per lane to be looked at */
+	uint8_t sleeps[LANES]; /* what each sender saw */
+	uint8_t taken[LANES];  /* messages */
+	uint8_t hot;	       /* bit per lane that is polled */
+	uint8_t left;	       /* bit per lane to be looked at */
 };
 
 /* Senders fence by themselves. */
@@ -90,7 +92,6 @@ static void init(struct model_run *r)
 {
 	struct own *own = model_own(r);
 
-	own->receiver = TAKE;
 	own->hot = own->left = 1u << SENDER_A;
 }
 
@@ -99,9 +100,9 @@ static bool final(const struct model_run *r)
 	const struct own *own = model_own_of(r);
 
 	for (unsigned int i = 0; i < LANES; i++)
-		if (own->sender[i].step != SENT || !own->taken[i])
+		if (!own->taken[i])
 			return false;
-	return own->receiver == SLEEP;
+	return model_rests(r);
 }
 
 /* ---- senders ---- */
@@ -117,28 +118,29 @@ static enum sender_step look_hot(struct model_run *r, unsigned int t)
 	return model_is(r, WORD_FIRST) ? RING_WORD : RING_LANE;
 }
 
-static enum sender_step wake(struct model_run *r, unsigned int t,
-			     struct sender *me)
+static enum sender_step wake(struct model_run *r, unsigned int t)
 {
+	struct own *own = model_own(r);
+
 	if (model_is(r, FENCING_TWICE))
 		model_fence(r, t);
-	me->sleeps = model_load(r, t, W_SLEEPING, MODEL_RELAXED);
+	own->sleeps[t] = model_load(r, t, W_SLEEPING, MODEL_RELAXED);
 	return model_is(r, WAKE_FIRST) ? RING_LANE : WRITE;
 }
 
-static enum sender_step write_pipe(struct model_run *r, unsigned int t,
-				   struct sender *me)
+static enum sender_step write_pipe(struct model_run *r, unsigned int t)
 {
-	if (me->sleeps)
+	struct own *own = model_own(r);
+
+	if (own->sleeps[t])
 		model_swap(r, t, W_PIPE, 1);
-	me->sleeps = 0;
+	own->sleeps[t] = 0;
 	return SENT;
 }
 
-static enum sender_step sender(struct model_run *r, unsigned int t,
-			       struct sender *me)
+static unsigned int sender(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum sender_step)me->step) {
+	switch ((enum sender_step)at) {
 	case SEND:
 		/* L1 */
 		model_store(r, t, W_DESC + t, 1, MODEL_RELEASE);
@@ -154,11 +156,11 @@ static enum sender_step sender(struct model_run *r, unsigned int t,
 			return WRITE;
 		return model_is(r, WORD_FIRST) ? RING_LANE : WAKE;
 	case WAKE:
-		return wake(r, t, me);
+		return wake(r, t);
 	case WRITE:
-		return write_pipe(r, t, me);
+		return write_pipe(r, t);
 	case SENT:
-		model_need(r, false);
+		break;
 	}
 	return SENT;
 }
@@ -259,10 +261,9 @@ static enum receiver_step last_bell(struct model_run *r, const struct own *own)
 	return rung || own->hot ? DISARM : SLEEP;
 }
 
-static enum receiver_step go_to_sleep(struct model_run *r,
-				      const struct own *own)
+static enum receiver_step go_to_sleep(struct model_run *r, unsigned int at)
 {
-	switch ((enum receiver_step)own->receiver) {
+	switch ((enum receiver_step)at) {
 	case FENCE:
 		model_fence(r, RECEIVER);
 		return fences(r) || model_is(r, NO_BARRIER) ? LAST_LANE
@@ -279,9 +280,12 @@ static enum receiver_step go_to_sleep(struct model_run *r,
 	}
 }
 
-static enum receiver_step receiver(struct model_run *r, struct own *own)
+static unsigned int receiver(struct model_run *r, unsigned int t,
+			     unsigned int at)
 {
-	switch ((enum receiver_step)own->receiver) {
+	struct own *own = model_own(r);
+
+	switch ((enum receiver_step)at) {
 	case TAKE:
 		return take(r, own);
 	case BELL:
@@ -297,32 +301,22 @@ static enum receiver_step receiver(struct model_run *r, struct own *own)
 	case LAST_BELL:
 		return last_bell(r, own);
 	case DISARM:
-		model_store(r, RECEIVER, W_SLEEPING, 0, MODEL_RELAXED);
+		model_store(r, t, W_SLEEPING, 0, MODEL_RELAXED);
 		return DRAIN;
 	case DRAIN:
-		model_swap(r, RECEIVER, W_PIPE, 0);
+		model_swap(r, t, W_PIPE, 0);
 		return poll(own);
 	default:
-		return go_to_sleep(r, own);
+		return go_to_sleep(r, at);
 	}
-}
-
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t < LANES)
-		own->sender[t].step = (uint8_t)sender(r, t, &own->sender[t]);
-	else
-		own->receiver = (uint8_t)receiver(r, own);
 }
 
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[SENDER_A] = "sender A",
-	[SENDER_B] = "sender B",
-	[RECEIVER] = "receiver",
+static const struct model_thread threads[THREADS] = {
+	[SENDER_A] = { .name = "sender A", .step = sender },
+	[SENDER_B] = { .name = "sender B", .step = sender },
+	[RECEIVER] = { "receiver", receiver, TAKE, 1u << SLEEP },
 };
 
 static const struct model_word words[WORDS] = {
@@ -355,14 +349,8 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_wake = {
 	.name = "wake",
 	.lines = "P3",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 	.init = init,
-	.step = step,
 	.final = final,
 };

@@ -16,10 +16,11 @@
  */
 #include "doc/model/models.h"
 #include "doc/model/owner.h"
+#include "doc/model/reader.h"
 
 enum { READER, OWNER, THREADS };
 
-enum { OPS = 4, NONE = 0xff, REGION = 0, WINDOW = 1, KEYS = 2 };
+enum { OPS = 4, REGION = 0, WINDOW = 1, KEYS = 2 };
 
 /* VERSION and PAGES are two words: of the region, of the window. */
 enum word {
@@ -60,24 +61,20 @@ enum own_step {
 	OWN_FENCE,
 	OWN_FIELDS,
 	OWN_VERSIONS,
-	OWN_END
+	OWN_END = MODEL_END
 };
 
 struct entry {
-	uint8_t version; /* NONE: empty */
-	uint8_t pages;	 /* what it leads to: 0: X, 1: Y */
+	uint8_t cached; /* see reader.h */
+	uint8_t pages;	/* what it leads to: 0: X, 1: Y */
 };
 
 struct own {
-	uint8_t reader;		  /* enum reader_step */
-	uint8_t ops;		  /* lookups begun */
-	uint8_t seq;		  /* own sequence */
+	struct reader me;	  /* the reader */
 	uint8_t bits;		  /* announced */
 	uint8_t key;		  /* looked up */
-	uint8_t version;	  /* loaded */
 	uint8_t pages;		  /* found */
 	struct entry cache[KEYS]; /* of each key */
-	uint8_t owner;		  /* enum own_step */
 	uint8_t version_of[KEYS]; /* of the slots */
 	struct owner_fence fence; /* of the owner */
 };
@@ -87,45 +84,26 @@ static bool closes(const struct model_run *r)
 	return model_is(r, CLOSES) || model_is(r, CLOSED_UNDER_WINDOW);
 }
 
-static void init(struct model_run *r)
-{
-	struct own *own = model_own(r);
-
-	for (int k = 0; k < KEYS; k++)
-		own->cache[k].version = NONE;
-}
-
-static bool final(const struct model_run *r)
-{
-	const struct own *own = model_own_of(r);
-
-	return own->owner == OWN_END && own->reader == OUTSIDE;
-}
-
 /* ---- the reader ---- */
 
 static enum reader_step enter(struct model_run *r, struct own *own)
 {
-	model_need(r, own->ops < OPS);
-	own->ops++;
+	reader_begin(r, &own->me, OPS);
 	own->key = (uint8_t)model_choose(r, KEYS);
 	model_note(r, "by the %s's key: ", own->key ? "window" : "region");
-	/* H1, M1 */
-	model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-	return own->cache[own->key].version == NONE ? MISS : HIT;
+	reader_enter(r, READER, &own->me, W_SEQ);
+	return own->cache[own->key].cached ? HIT : MISS;
 }
 
 static enum reader_step hit(struct model_run *r, struct own *own)
 {
 	struct entry *e = &own->cache[own->key];
 
-	/* H2 */
-	if (model_load(r, READER, W_VERSION + own->key, MODEL_ACQUIRE) ==
-	    e->version) {
+	if (reader_hits(r, READER, W_VERSION + own->key, &e->cached)) {
 		own->pages = e->pages;
 		return USE;
 	}
-	*e = (struct entry){ .version = NONE };
+	e->pages = 0;
 	return MISS;
 }
 
@@ -139,30 +117,28 @@ static enum reader_step announce(struct model_run *r, struct own *own)
 
 static enum reader_step again(struct model_run *r, struct own *own)
 {
-	if (model_load(r, READER, W_VERSION + own->key, MODEL_RELAXED) !=
-	    own->version)
+	if (!reader_as_before(r, READER, &own->me, W_VERSION + own->key))
 		return LEAVE;
-	own->cache[own->key] = (struct entry){
-		.version = own->version,
-		.pages = own->pages,
-	};
+	reader_keep(&own->me, &own->cache[own->key].cached);
+	own->cache[own->key].pages = own->pages;
 	return USE;
 }
 
-static enum reader_step miss(struct model_run *r, struct own *own)
+static enum reader_step miss(struct model_run *r, struct own *own,
+			     unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	switch ((enum reader_step)at) {
 	case MISS:
 		return announce(r, own);
 	case FENCE:
-		/* M3 */
+		/* M3, in a step of its own */
 		model_fence(r, READER);
 		return FIRST;
 	case FIRST:
 		/* M4, A2 */
-		own->version = model_load(r, READER, W_VERSION + own->key,
-					  MODEL_ACQUIRE);
-		return own->version & 1 ? LEAVE : TAKE_PAGES;
+		own->me.version = model_load(r, READER, W_VERSION + own->key,
+					     MODEL_ACQUIRE);
+		return own->me.version & 1 ? LEAVE : TAKE_PAGES;
 	case TAKE_PAGES:
 		own->pages = model_load(r, READER, W_PAGES + own->key,
 					MODEL_ACQUIRE);
@@ -172,24 +148,25 @@ static enum reader_step miss(struct model_run *r, struct own *own)
 	}
 }
 
-static enum reader_step reader(struct model_run *r, struct own *own)
+static unsigned int reader(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum reader_step)own->reader) {
+	struct own *own = model_own(r);
+
+	switch ((enum reader_step)at) {
 	case OUTSIDE:
 		return enter(r, own);
 	case HIT:
 		return hit(r, own);
 	case USE:
 		if (!own->pages)
-			model_touch(r, READER, W_X);
+			model_touch(r, t, W_X);
 		return LEAVE;
 	case LEAVE:
-		/* H3, Q1 */
-		model_store(r, READER, W_SEQ, ++own->seq, MODEL_RELEASE);
-		own->version = own->pages = own->key = 0;
+		reader_leave(r, t, &own->me, W_SEQ);
+		own->pages = own->key = 0;
 		return OUTSIDE;
 	default:
-		return miss(r, own);
+		return miss(r, own, at);
 	}
 }
 
@@ -245,9 +222,12 @@ static enum own_step write_versions(struct model_run *r, struct own *own)
 	return OWN_END;
 }
 
-static enum own_step owner(struct model_run *r, struct own *own)
+static unsigned int owner(struct model_run *r, unsigned int t, unsigned int at)
 {
-	switch ((enum own_step)own->owner) {
+	struct own *own = model_own(r);
+
+	(void)t;
+	switch ((enum own_step)at) {
 	case OWN_REGION:
 		return invalidate(r, own, REGION);
 	case OWN_WINDOW:
@@ -259,26 +239,16 @@ static enum own_step owner(struct model_run *r, struct own *own)
 	case OWN_VERSIONS:
 		return write_versions(r, own);
 	case OWN_END:
-		model_need(r, false);
+		break;
 	}
 	return OWN_END;
 }
 
-static void step(struct model_run *r, unsigned int t)
-{
-	struct own *own = model_own(r);
-
-	if (t == OWNER)
-		own->owner = (uint8_t)owner(r, own);
-	else
-		own->reader = (uint8_t)reader(r, own);
-}
-
 /* ---- the model ---- */
 
-static const char *const threads[THREADS] = {
-	[READER] = "reader",
-	[OWNER] = "owner",
+static const struct model_thread threads[THREADS] = {
+	[READER] = { "reader", reader, OUTSIDE, 1u << OUTSIDE },
+	[OWNER] = { .name = "owner", .step = owner },
 };
 
 static const struct model_word words[WORDS] = {
@@ -306,14 +276,6 @@ static const struct model_variant variants[VARIANTS] = {
 const struct model model_window = {
 	.name = "window",
 	.lines = "W1 I1 I5",
-	.threads = THREADS,
-	.thread = threads,
-	.words = WORDS,
-	.word = words,
-	.variants = VARIANTS,
-	.variant = variants,
+	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
-	.init = init,
-	.step = step,
-	.final = final,
 };
