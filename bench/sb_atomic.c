@@ -89,6 +89,7 @@ static int op_do(struct atomics *a, enum op op)
 	ssize_t ret;
 
 	if (op == ADD) {
+		/* a floor: its cost counts, it pairs with nothing */
 		for (size_t i = 0; i < a->count; i++)
 			rnic_raw_add_seqcst(a->b.far + i * WORD, WORD, 1);
 		return 0;
@@ -204,6 +205,7 @@ static int member_work(void *ctx, unsigned int what, uint64_t n)
 		if (what != MANY_ADD)
 			ret = window_add(m, what == MANY_OWN ? m->off : OFF);
 		else
+			/* a floor: its cost counts, it pairs with nothing */
 			for (int k = 0; k < SB_WINDOW; k++)
 				rnic_raw_add_seqcst((char *)&m->word, WORD, 1);
 	}

@@ -86,6 +86,7 @@ struct look {
 
 static int adds_do(struct hits *h)
 {
+	/* a floor: their cost counts, they pair with nothing */
 	rnic_raw_add_seqcst((char *)&h->word[0], sizeof(h->word[0]), 1);
 	rnic_raw_add_seqcst((char *)&h->word[1], sizeof(h->word[1]), 1);
 	return 0;
@@ -390,6 +391,7 @@ static int member_work(void *ctx, unsigned int what, uint64_t n)
 				access_of(what == SAME ? 0 : m->i));
 			continue;
 		}
+		/* as in adds_do() */
 		rnic_raw_add_seqcst((char *)&w[0], sizeof(*w), 1);
 		rnic_raw_add_seqcst((char *)&w[1], sizeof(*w), 1);
 	}

@@ -201,6 +201,7 @@ static int add_run(void *ctx, uint64_t n, struct sb_set *set)
 	struct walk *w = ctx;
 
 	(void)set;
+	/* a floor: its cost counts, it pairs with nothing */
 	for (uint64_t i = 0; i < n; i++)
 		rnic_raw_add_seqcst((char *)&w->word, sizeof(w->word), 1);
 	return 0;

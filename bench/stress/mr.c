@@ -171,6 +171,7 @@ int stress_mr_get_on(struct stress *s, struct stress_side *e, void *p,
 
 	mr_name(m, e, p, len);
 	if (e->cache && e->mrs && stress_random(s, 2))
+		/* a registration; no order is meant */
 		ret = mr_acquire(s, m, access_of(e, use));
 	if (ret != NOT_CACHED)
 		return ret;
