@@ -124,6 +124,7 @@ UNIT_TESTS += \
 	lib/mr_monitor_test \
 	lib/settings_test \
 	lib/slab_test \
+	lib/stats_test \
 	lib/wait_test
 
 lib_mr_cache_race_test_SOURCES = \
@@ -134,3 +135,7 @@ lib_mr_cache_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \
 	lib/mr_cache_test.c
+lib_stats_test_SOURCES = \
+	lib/mr_cache_kit.c \
+	lib/mr_cache_kit.h \
+	lib/stats_test.c

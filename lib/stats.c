@@ -18,6 +18,7 @@
 
 #include "lib/domain.h"
 #include "lib/endpoint.h"
+#include "lib/fabric.h"
 #include "lib/mem.h"
 #include "lib/mr_cache.h"
 #include "lib/mr_ext.h"
@@ -125,13 +126,24 @@ void shrimp_stats_close_ep(struct shrimp_domain *d, const struct rnic_stats *s)
 	pthread_mutex_unlock(&lock);
 }
 
+/* A child of a fork has its parent's object, and nothing of the device. */
+static bool is_inherited(const struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_DOMAIN)
+		return ((const struct shrimp_domain *)fid)->inherited;
+	return fid->fclass == FI_CLASS_FABRIC &&
+	       ((const struct shrimp_fabric *)fid)->inherited;
+}
+
 static int stats_read(struct fid *fid, struct fi_shrimp_stats *stats)
 {
 	struct fi_shrimp_stats t = { 0 };
 	size_t n;
 
-	if (!stats || stats->size < sizeof(stats->size))
+	if (!fid || !stats || stats->size < sizeof(stats->size))
 		return -FI_EINVAL;
+	if (is_inherited(fid))
+		return -FI_EOPBADSTATE;
 	if (fid->fclass == FI_CLASS_FABRIC) {
 		pthread_mutex_lock(&lock);
 		t = gone;
@@ -158,6 +170,8 @@ int shrimp_stats_ops_open(struct fid *fid, const char *name, uint64_t flags,
 {
 	if (!name || !ops || flags)
 		return -FI_EINVAL;
+	if (is_inherited(fid))
+		return -FI_EOPBADSTATE;
 	if (fid->fclass == FI_CLASS_DOMAIN &&
 	    !strcmp(name, FI_SHRIMP_OPS_MEM)) {
 		*ops = (void *)(uintptr_t)&shrimp_mem_ops;
