@@ -66,10 +66,11 @@ static void print_place(FILE *f, const struct insp_place *p)
 		p->readable ? insp_place_state(p->state) : "?", p->gen,
 		p->sleeping ? "yes" : "no", p->lanes, p->bells,
 		events_text(p->events));
-	fprintf(f, " %9s %9s %10s %10s\n", insp_text_count(t[0], (double)tx),
-		insp_text_count(t[1], (double)rx),
-		insp_text_bytes(t[2], (double)p->pool),
-		insp_text_bytes(t[3], (double)p->heap));
+	fprintf(f, " %6s %6s %6s %6s\n",
+		insp_text_brief_count(t[0], (double)tx),
+		insp_text_brief_count(t[1], (double)rx),
+		insp_text_brief_bytes(t[2], (double)p->pool),
+		insp_text_brief_bytes(t[3], (double)p->heap));
 }
 
 static void print_places(FILE *f, const struct insp_device *d)
@@ -78,7 +79,7 @@ static void print_places(FILE *f, const struct insp_device *d)
 		d->open, d->claimed);
 	if (d->nplaces)
 		fputs("  place state  generation asleep lanes bells events"
-		      "      sent  received       pool       heap\n",
+		      "   sent   recv   pool   heap\n",
 		      f);
 	for (unsigned int i = 0; i < d->nplaces; i++)
 		print_place(f, &d->place[i]);
@@ -192,31 +193,35 @@ static void print_rates(FILE *f, const struct insp_device *d,
 
 /* ---- registration ---- */
 
-static void print_region(FILE *f, const struct insp_region *r)
+/* @wide: also what few ask for, and has no room in 80 columns. */
+static void print_region(FILE *f, const struct insp_region *r, bool wide)
 {
 	char length[INSP_TEXT], rights[INSP_TEXT], kind[INSP_TEXT];
 
-	fprintf(f, "  %7" PRIu32 " %16" PRIx64 " %12" PRIx64 " %10s %-8s",
+	fprintf(f, "  %7" PRIu32 " %16" PRIx64 " %12" PRIx64 " %6s %-8s",
 		r->slot, r->key, r->va,
-		insp_text_bytes(length, (double)r->length),
+		insp_text_brief_bytes(length, (double)r->length),
 		insp_text_rights(rights, r->rights));
-	fprintf(f, " %-12s %5u %5" PRIu64 " %7" PRIu64 " %7" PRIu64 "%s\n",
-		insp_text_kind(kind, r), rnic_mtt_root_depth(r->mtt), r->pages,
-		r->version, r->binding, r->torn ? " ~" : "");
+	fprintf(f, " %-12s %5u %5" PRIu64, insp_text_kind(kind, r),
+		rnic_mtt_root_depth(r->mtt), r->pages);
+	if (wide)
+		fprintf(f, " %7" PRIu64 " %7" PRIu64, r->version, r->binding);
+	fputs(r->torn ? " ~\n" : "\n", f);
 }
 
 static void print_regions(FILE *f, const struct insp_device *d,
 			  const struct insp_want *w)
 {
-	bool torn = false;
+	bool torn = false, wide = w->has_key || w->regions == UINT64_MAX;
 
 	if (d->nregions)
-		fputs("     slot        key (hex)     va (hex)     length rights"
-		      "   kind         depth pages version binding\n",
-		      f);
+		fprintf(f,
+			"     slot        key (hex)     va (hex) length rights"
+			"   kind         depth pages%s\n",
+			wide ? " version binding" : "");
 	for (unsigned int i = 0; i < d->nregions; i++) {
 		torn |= d->region[i].torn;
-		print_region(f, &d->region[i]);
+		print_region(f, &d->region[i], wide);
 	}
 	if (w->has_key && !d->nregions)
 		fprintf(f, "  no region has key %#" PRIx64 "\n", w->key);
@@ -291,15 +296,15 @@ static void print_cache(FILE *f, const struct insp_cache *c, bool all)
 		fputs("    all       ", f);
 	else
 		fprintf(f, "  %5u %-6s", c->place, c->ctx ? "agent" : "calls");
-	fprintf(f, " %11s %11s %6.2f %9s %11s %8" PRIu64 " %8" PRIu64,
-		insp_text_count(t[0], (double)c->hits),
-		insp_text_count(t[1], (double)c->misses),
+	fprintf(f, " %6s %6s %6.2f %7s %7s %7" PRIu64 " %7" PRIu64,
+		insp_text_brief_count(t[0], (double)c->hits),
+		insp_text_brief_count(t[1], (double)c->misses),
 		looks ? 100 * (double)c->hits / (double)looks : 0,
-		insp_text_count(t[2], (double)c->evictions),
-		insp_text_count(t[3], (double)c->invalidations), c->used,
+		insp_text_brief_count(t[2], (double)c->evictions),
+		insp_text_brief_count(t[3], (double)c->invalidations), c->used,
 		c->entries);
 	if (!all)
-		fprintf(f, " %5" PRIu64 " %s", c->ways,
+		fprintf(f, " %4" PRIu64 " %s", c->ways,
 			insp_cache_policy(c->policy));
 	fputc('\n', f);
 }
@@ -309,9 +314,9 @@ static void print_caches(FILE *f, const struct insp_device *d)
 	if (!d->caches.hits && !d->caches.misses && !d->caches.entries)
 		return;
 	fprintf(f,
-		"\n  key caches         hits      misses  hit %%   evicted"
-		" invalidated     used       of%s\n",
-		d->ncaches ? "  ways policy" : "");
+		"\n  key caches     hits misses  hit %% evicted   stale"
+		"    used      of%s\n",
+		d->ncaches ? " ways policy" : "");
 	for (unsigned int i = 0; i < d->ncaches; i++)
 		print_cache(f, &d->cache[i], false);
 	print_cache(f, &d->caches, true);
@@ -319,18 +324,19 @@ static void print_caches(FILE *f, const struct insp_device *d)
 
 static void print_lane(FILE *f, const struct insp_lane *l)
 {
-	char from[INSP_TEXT] = "?";
+	char from[INSP_TEXT] = "?", bytes[INSP_TEXT];
 
 	if (l->named)
 		snprintf(from, sizeof(from), "%u", l->sender);
-	fprintf(f, "  %5u %5u %8" PRIu32 " %4s %-6s %-6s", l->place, l->index,
+	fprintf(f, "  %5u %4u %7" PRIu32 " %4s %-6s %-6s", l->place, l->index,
 		l->pid, from, l->dead ? "dead" : insp_lane_state(l->state),
 		l->hot ? "hot" : "parked");
 	fprintf(f,
-		" %10" PRIu32 " %4" PRIu32 " %10" PRIu32 " %8" PRIu32
-		" %4" PRIu32 "  %s%s%s%s%s\n",
-		l->taken + l->waiting, l->waiting, l->bytes_taken, l->answers,
-		l->answers - l->answers_taken, l->parked ? "p" : "",
+		" %9" PRIu32 " %4" PRIu32 " %6s %7" PRIu32 " %4" PRIu32
+		" %s%s%s%s%s\n",
+		l->taken + l->waiting, l->waiting,
+		insp_text_brief_bytes(bytes, (double)l->bytes_taken),
+		l->answers, l->answers - l->answers_taken, l->parked ? "p" : "",
 		l->over ? "o" : "", l->mapped ? "m" : "", l->closed ? "c" : "",
 		l->torn ? "~" : "");
 }
@@ -360,14 +366,14 @@ static void print_lanes(FILE *f, const struct insp_device *d)
 {
 	if (!d->nlanes)
 		return;
-	fputs("\n  lanes\n  place  lane      pid from state  poll      "
-	      "written wait      bytes  answers wait  flags\n",
+	fputs("\n  lanes\n  place lane     pid from state  poll     "
+	      "written wait  bytes answers wait flags\n",
 	      f);
 	for (unsigned int i = 0; i < d->nlanes; i++)
 		print_lane(f, &d->lane[i]);
 	fputs("  from: place of the sender. flags: p sender wants a bell for "
-	      "answers, o over budget,\n         m pool mapped, c receiver "
-	      "closed, ~ changed while it was read\n",
+	      "answers, o over\n  budget, m pool mapped, c receiver closed, "
+	      "~ changed while it was read\n",
 	      f);
 	print_readers(f, d);
 }
@@ -463,12 +469,14 @@ static void print_row(FILE *f, const struct insp_process *p,
 
 	for (unsigned int i = 0; i < p->ndevices; i++)
 		sums_add(&t, p, &p->device[i], b);
-	fprintf(f, "%7d %-15.15s %3u %4" PRIu64 " %5" PRIu64 " %7" PRIu64,
+	fprintf(f, "%7d %-12.12s %3u %4" PRIu64 " %5" PRIu64 " %7" PRIu64,
 		p->pid, p->command, p->ndevices, t.open, t.lanes, t.regions);
-	fprintf(f, " %10s %9s %10s %9s %10s\n",
-		insp_text_bytes(x[0], (double)t.bytes),
-		insp_text_count(x[1], t.tx), insp_text_bytes(x[2], t.tx_bytes),
-		insp_text_count(x[3], t.rx), insp_text_bytes(x[4], t.rx_bytes));
+	fprintf(f, " %6s %6s %7s %6s %7s\n",
+		insp_text_brief_bytes(x[0], (double)t.bytes),
+		insp_text_brief_count(x[1], t.tx),
+		insp_text_brief_bytes(x[2], t.tx_bytes),
+		insp_text_brief_count(x[3], t.rx),
+		insp_text_brief_bytes(x[4], t.rx_bytes));
 	print_notes(f, &p->notes);
 	for (unsigned int i = 0; i < p->ndevices; i++)
 		print_notes(f, &p->device[i].notes);
@@ -477,10 +485,9 @@ static void print_row(FILE *f, const struct insp_process *p,
 void insp_print_list(FILE *f, const struct insp_list *l,
 		     const struct insp_before *b)
 {
-	fprintf(f,
-		"    PID COMMAND         DEV ENDP LANES REGIONS REGISTERED %s\n",
-		b->list ? "   SENT/S    BYTES/S    RECV/S    BYTES/S"
-			: "     SENT      BYTES      RECV      BYTES");
+	fprintf(f, "    PID COMMAND      DEV ENDP LANES REGIONS  BYTES %s\n",
+		b->list ? "SENT/S BYTES/S RECV/S BYTES/S"
+			: "  SENT   BYTES   RECV   BYTES");
 	for (unsigned int i = 0; i < l->n; i++)
 		print_row(f, &l->process[i], b);
 }

@@ -18,6 +18,10 @@ const char *insp_text_bytes(char *to, double n);
 /* Likewise a number, shortened from ten million on. */
 const char *insp_text_count(char *to, double n);
 
+/* Like those two, in 5 and in 6 places: K is 1024 bytes, or 1000. */
+const char *insp_text_brief_bytes(char *to, double n);
+const char *insp_text_brief_count(char *to, double n);
+
 /*
  * The rights of @r as letters (insp_rights_legend), others as a number, to
  * @to, of INSP_TEXT bytes. Returns @to.

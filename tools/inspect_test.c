@@ -284,6 +284,43 @@ static void print_both(const struct insp_device *d)
 	free(text);
 }
 
+/* Every line of @text has room on a terminal of 80 columns. */
+static void assert_narrow(const char *text)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+
+		if (n > 80)
+			fail_msg("%zu columns: %.*s", n, (int)n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
+/* The tables of @d as people read them: all but versions and bindings. */
+static void check_width(const struct insp_device *d)
+{
+	const struct insp_want want = { .regions = 10,
+					.lanes = true,
+					.caches = true };
+	struct insp_process p = { .pid = 4194304,
+				  .command = "a-long-command",
+				  .device = (struct insp_device *)d,
+				  .ndevices = 1 };
+	struct insp_list l = { .process = &p, .n = 1 };
+	struct insp_before before = { .list = &l, .seconds = 1 };
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	insp_print_list(f, &l, &none);
+	insp_print_list(f, &l, &before);
+	insp_print_process(f, &p, &want, &before);
+	fclose(f);
+	assert_narrow(text);
+	free(text);
+}
+
 static const struct insp_region *region_of(const struct insp_device *d,
 					   uint64_t key)
 {
@@ -374,6 +411,7 @@ static void all_is_told(void **state)
 	assert_true(d.lane->seq[1] > 0);
 	assert_false(d.lane->dead);
 	print_both(&d);
+	check_width(&d);
 	insp_device_free(&d);
 	copies_close(&c);
 }
@@ -754,6 +792,17 @@ static void numbers_have_units(void **state)
 	assert_string_equal(insp_text_bytes(t, 1024), "1.0 KiB");
 	assert_string_equal(insp_text_bytes(t, 1 << 20), "1.0 MiB");
 	assert_string_equal(insp_text_bytes(t, (double)UINT64_MAX), "16.0 EiB");
+	assert_string_equal(insp_text_brief_bytes(t, 0), "0");
+	assert_string_equal(insp_text_brief_bytes(t, 1023), "1023");
+	assert_string_equal(insp_text_brief_bytes(t, 1024), "1.0K");
+	assert_string_equal(insp_text_brief_bytes(t, 1024 * 1023.4), "1023K");
+	assert_string_equal(insp_text_brief_bytes(t, 1024 * 1023.6), "1.0M");
+	assert_string_equal(insp_text_brief_bytes(t, 9.96 * (1 << 20)), "10M");
+	assert_string_equal(insp_text_brief_bytes(t, (double)UINT64_MAX),
+			    "16E");
+	assert_string_equal(insp_text_brief_count(t, 999999), "999999");
+	assert_string_equal(insp_text_brief_count(t, 1e6), "1.0M");
+	assert_string_equal(insp_text_brief_count(t, 123456789), "123M");
 	assert_string_equal(insp_text_count(t, 9999999), "9999999");
 	assert_string_equal(insp_text_count(t, 1e7), "10.0M");
 	assert_string_equal(insp_text_rights(t, 0), "-");

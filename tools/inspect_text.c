@@ -20,6 +20,32 @@ const char *insp_text_bytes(char *to, double n)
 	return to;
 }
 
+/* @n with a letter from @whole on; each is @step times the one before. */
+static const char *brief(char *to, double n, double whole, double step)
+{
+	static const char unit[] = "KMGTPE";
+	int i = -1;
+
+	if (n < whole) {
+		snprintf(to, INSP_TEXT, "%.0f", n);
+		return to;
+	}
+	for (; n >= step - 0.5 && i < 5; i++)
+		n /= step;
+	snprintf(to, INSP_TEXT, n < 9.95 ? "%.1f%c" : "%.0f%c", n, unit[i]);
+	return to;
+}
+
+const char *insp_text_brief_bytes(char *to, double n)
+{
+	return brief(to, n, 1023.5, 1024);
+}
+
+const char *insp_text_brief_count(char *to, double n)
+{
+	return brief(to, n, 999999.5, 1000);
+}
+
 const char *insp_text_count(char *to, double n)
 {
 	static const char unit[] = "MGTPE";
@@ -37,9 +63,9 @@ const char *insp_text_count(char *to, double n)
 
 const char insp_rights_legend[] =
 	"rights: r w for the owner, R W for peers to read, write; o addressed "
-	"from 0; g given;\n        e E tells of remote reads, writes; "
-	"m many ranges; v window; d pages on demand;\n"
-	"        u watched for unmapping; others as a number";
+	"from 0;\n        g given; e E tells of remote reads, writes; "
+	"m many ranges; v window;\n"
+	"        d pages on demand; u watched for unmapping; others as a number";
 
 const char *insp_text_rights(char *to, uint64_t rights)
 {

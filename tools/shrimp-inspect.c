@@ -48,7 +48,8 @@ static int complain(pid_t pid, int err)
 	if (pid)
 		fprintf(stderr, "shrimp-inspect: process %d: %s\n", pid,
 			err == -EACCES || err == -EPERM
-				? "does not let us look at its descriptors"
+				? "does not let us look at its descriptors; "
+				  "its user may, and root"
 				: strerror(-err));
 	else
 		fprintf(stderr, "shrimp-inspect: /proc: %s\n", strerror(-err));
@@ -102,6 +103,15 @@ static void show(FILE *f, const struct insp_options *o,
 		insp_print_list(f, l, b);
 }
 
+/* @status, if all that was printed is where it belongs. */
+static int written(int status)
+{
+	if (!fflush(stdout))
+		return status;
+	perror("shrimp-inspect: cannot write to standard output");
+	return REFUSED;
+}
+
 static int once(const struct insp_options *o)
 {
 	struct insp_before none = { .list = NULL };
@@ -111,11 +121,7 @@ static int once(const struct insp_options *o)
 	if (status == OK)
 		show(stdout, o, &l, &none);
 	insp_list_free(&l);
-	if (fflush(stdout)) {
-		perror("shrimp-inspect: standard output");
-		return REFUSED;
-	}
-	return status;
+	return written(status);
 }
 
 /* ---- again and again ---- */
@@ -158,7 +164,7 @@ static bool draw(const struct insp_options *o, const struct insp_list *l,
 	fclose(f);
 	fwrite(text, 1, len, stdout);
 	free(text);
-	return !fflush(stdout);
+	return written(OK) == OK;
 }
 
 /* One look of a watch, after that of @b. Returns a status. */
@@ -212,11 +218,11 @@ int main(int argc, char **argv)
 	switch (insp_options(argc, argv, &o)) {
 	case INSP_HELP:
 		fputs(insp_help, stdout);
-		return OK;
+		return written(OK);
 	case INSP_VERSION:
 		printf("shrimp-inspect %s, layout %d\n", PACKAGE_VERSION,
 		       RNIC_VERSION);
-		return OK;
+		return written(OK);
 	case INSP_WRONG:
 		fputs("shrimp-inspect: --help tells more\n", stderr);
 		return REFUSED;
