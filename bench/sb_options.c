@@ -49,9 +49,9 @@ static void usage_print(FILE *to, const struct sb_bench *b)
 	if (b->processes)
 		fprintf(to, "  --processes N    at most, 1 to %d (%u)\n",
 			PROCESSES_MOST, b->processes);
-	fputs("  --seconds S      for each row (0.5; quick: 0.05)\n"
-	      "  --warm-up S      before that (a tenth of it)\n"
-	      "  --repeats N      turns that rows and floors take (10)\n"
+	fputs("  --seconds S      for each row, up to 3600 (0.5; quick: 0.05)\n"
+	      "  --warm-up S      before that, likewise (a tenth of it)\n"
+	      "  --repeats N      turns of rows and floors, 1 to 1000 (10)\n"
 	      "  --pin A,B|none   cores of the two sides (the first two)\n"
 	      "  --quick          fewer cases, below 20 seconds\n"
 	      "  --json, --csv    instead of the table\n"
@@ -154,6 +154,23 @@ static int defaults_set(struct sb_options *o, const struct sb_bench *b)
 	return 0;
 }
 
+/* Whether @b knows what goes by @letter. */
+static bool is_known(const struct sb_bench *b, int letter)
+{
+	return (letter != 's' || b->sizes) && (letter != 't' || b->threads) &&
+	       (letter != 'p' || b->processes);
+}
+
+/* Says what is wrong with an option, or (@name NULL) with @value alone. */
+static int complain(const struct sb_bench *b, const char *what,
+		    const char *name, const char *value)
+{
+	fprintf(stderr, "shrimp-bench %s: %s: %s%s%s%s\n", b->name, what,
+		name ? "--" : "", name ? name : "", name && value ? " " : "",
+		value ? value : "");
+	return -EINVAL;
+}
+
 /* Each option in turn; 0, 1 for --help, or -EINVAL. */
 static int options_walk(struct sb_options *o, const struct sb_bench *b,
 			int argc, char **argv)
@@ -163,18 +180,18 @@ static int options_walk(struct sb_options *o, const struct sb_bench *b,
 	while ((letter = getopt_long(argc, argv, "h", table, &index)) != -1) {
 		if (letter == 'h')
 			return 1;
-		if (letter != '?' && !option_apply(o, b, letter))
-			continue;
-		if (letter != '?')
-			fprintf(stderr, "shrimp-bench %s: --%s%s%s?\n", b->name,
-				table[index].name, optarg ? " " : "",
-				optarg ? optarg : "");
-		return -EINVAL;
+		if (letter == '?')
+			/* getopt has said it */
+			return -EINVAL;
+		if (!is_known(b, letter))
+			return complain(b, "has no such option",
+					table[index].name, NULL);
+		if (option_apply(o, b, letter))
+			return complain(b, "not a value that it takes",
+					table[index].name, optarg);
 	}
-	if (optind == argc)
-		return 0;
-	fprintf(stderr, "shrimp-bench %s: \"%s\"?\n", b->name, argv[optind]);
-	return -EINVAL;
+	return optind == argc ? 0
+			      : complain(b, "one too many", NULL, argv[optind]);
 }
 
 int sb_options_parse(struct sb_options *o, const struct sb_bench *b, int argc,
@@ -190,9 +207,9 @@ int sb_options_parse(struct sb_options *o, const struct sb_bench *b, int argc,
 	if (bench_pin_default(&o->pin))
 		o->pin.cpu[0] = o->pin.cpu[1] = -1;
 	ret = options_walk(o, b, argc, argv);
-	if (ret) {
-		usage_print(ret > 0 ? stdout : stderr, b);
-		return ret;
-	}
-	return defaults_set(o, b);
+	if (ret > 0)
+		usage_print(stdout, b);
+	else if (ret)
+		fprintf(stderr, "shrimp-bench %s --help tells more\n", b->name);
+	return ret ? ret : defaults_set(o, b);
 }

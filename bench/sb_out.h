@@ -150,6 +150,14 @@ void sb_out_note(struct sb_out *out, const char *fmt, ...)
 int sb_out_end(struct sb_out *out);
 
 /*
+ * Before anything is measured: whether @path can be drawn to. Makes the file.
+ * Returns 0, or, said on stderr: -EINVAL (@axes are of a subcommand that draws
+ * nothing, or the name cannot be quoted), -ENOENT (no gnuplot), or why @path
+ * cannot be written.
+ */
+int sb_plot_check(const char *path, const struct sb_axes *axes);
+
+/*
  * Draws the rows to the file out->plot. Waits for gnuplot, which ends by
  * itself. Returns 0, or, said on stderr: -ENOENT (no gnuplot), -EINVAL (no
  * row has a point, or the file has a name that cannot be quoted), -EIO

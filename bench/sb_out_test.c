@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* An output into memory. */
 struct page {
@@ -331,6 +333,38 @@ static void without_gnuplot_is_an_error(void **state)
 	page.out.plot = NULL;
 }
 
+/* What cannot be drawn is told before anything is measured. */
+static void a_picture_is_checked_first(void **state)
+{
+	const struct sb_axes none = { .x = "" }, some = { .x = "bytes" };
+	char dir[] = "/tmp/sb-out.XXXXXX", file[64], tool[64];
+	char *path = strdup(getenv("PATH"));
+	FILE *to;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/x.svg", dir);
+	snprintf(tool, sizeof(tool), "%s/gnuplot", dir);
+	assert_int_equal(sb_plot_check(file, &none), -EINVAL);
+	assert_int_equal(sb_plot_check("a\"b.svg", &some), -EINVAL);
+	setenv("PATH", "/nowhere", 1);
+	assert_int_equal(sb_plot_check(file, &some), -ENOENT);
+	assert_int_not_equal(access(file, F_OK), 0);
+	to = fopen(tool, "w");
+	assert_non_null(to);
+	fclose(to);
+	chmod(tool, 0700);
+	setenv("PATH", dir, 1);
+	assert_int_equal(sb_plot_check("/nowhere/x.svg", &some), -ENOENT);
+	assert_int_equal(sb_plot_check(dir, &some), -EISDIR);
+	assert_int_equal(sb_plot_check(file, &some), 0);
+	setenv("PATH", path, 1);
+	free(path);
+	assert_int_equal(unlink(file), 0);
+	unlink(tool);
+	rmdir(dir);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -351,6 +385,7 @@ int main(void)
 		TEST(each_series_is_a_curve),
 		TEST(nothing_to_draw_is_an_error),
 		TEST(without_gnuplot_is_an_error),
+		TEST(a_picture_is_checked_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

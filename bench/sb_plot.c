@@ -7,6 +7,7 @@
 #include "bench/sb_out.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -150,6 +151,54 @@ static int gnuplot_start(pid_t *pid, FILE **to)
 	if (!*to)
 		close(fd[1]);
 	return -ret;
+}
+
+/* Whether a program of that name is in one of the folders of PATH. */
+static bool is_in_path(const char *name)
+{
+	const char *dir = getenv("PATH");
+	char file[4096];
+	size_t n;
+
+	for (; dir && *dir; dir += n + (dir[n] == ':')) {
+		n = strcspn(dir, ":");
+		snprintf(file, sizeof(file), "%.*s/%s", (int)n, dir, name);
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
+}
+
+int sb_plot_check(const char *path, const struct sb_axes *axes)
+{
+	int fd;
+
+	if (!axes->x || !*axes->x) {
+		fputs("shrimp-bench: --plot: this subcommand has no curves\n",
+		      stderr);
+		return -EINVAL;
+	}
+	if (strpbrk(path, "\"\\\n")) {
+		fprintf(stderr, "shrimp-bench: --plot: not a good name: %s\n",
+			path);
+		return -EINVAL;
+	}
+	if (!is_in_path("gnuplot")) {
+		fputs("shrimp-bench: --plot needs gnuplot "
+		      "(Debian: apt install gnuplot-nox)\n",
+		      stderr);
+		return -ENOENT;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		int err = errno;
+
+		fprintf(stderr, "shrimp-bench: cannot write %s: %s\n", path,
+			strerror(err));
+		return -err;
+	}
+	close(fd);
+	return 0;
 }
 
 int sb_plot_draw(const struct sb_out *o)

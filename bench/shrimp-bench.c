@@ -33,6 +33,17 @@ static const struct sb_bench *const benches[] = {
 
 enum { BENCHES = sizeof(benches) / sizeof(*benches) };
 
+/* Whether all that was printed is where it belongs; says so if not. */
+static bool is_written(void)
+{
+	/* an error at an earlier row counts, too */
+	if (!fflush(stdout) && !ferror(stdout))
+		return true;
+	fprintf(stderr, "shrimp-bench: cannot write to standard output: %s\n",
+		strerror(errno));
+	return false;
+}
+
 static int usage(FILE *to, int ret)
 {
 	fprintf(to,
@@ -93,7 +104,7 @@ static int bench_run(const struct sb_bench *b, const struct sb_options *o)
 	if (ret)
 		out.plot = NULL;
 	plotted = sb_out_end(&out);
-	if (ret || plotted)
+	if (ret || plotted || !is_written())
 		return 2;
 	return o->check && out.missed;
 }
@@ -109,15 +120,19 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return usage(stdout, 0);
+		return usage(stdout, 0) || !is_written() ? 2 : 0;
 	b = bench_find(argv[1]);
 	if (!b) {
-		fprintf(stderr, "shrimp-bench: no subcommand \"%s\"\n",
+		fprintf(stderr,
+			"shrimp-bench: no subcommand \"%s\"; "
+			"--help lists them\n",
 			argv[1]);
-		return usage(stderr, 2);
+		return 2;
 	}
 	ret = sb_options_parse(&o, b, argc - 1, argv + 1);
 	if (ret)
-		return ret > 0 ? 0 : 2;
+		return ret > 0 && is_written() ? 0 : 2;
+	if (o.plot && sb_plot_check(o.plot, &b->axes))
+		return 2;
 	return bench_run(b, &o);
 }

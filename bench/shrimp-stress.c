@@ -5,6 +5,7 @@
  * provider. shrimp-stress.1 says how it is used, stress/stress.h how a
  * scenario is written.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ static int replay(struct stress_options *o)
 	int ret;
 
 	if (!from) {
-		fprintf(stderr, "shrimp-stress: cannot read %s\n", o->replay);
+		fprintf(stderr, "shrimp-stress: cannot read %s: %s\n",
+			o->replay, strerror(errno));
 		return EXIT_USAGE;
 	}
 	ret = stress_plan_read(&p, o, from);
@@ -45,13 +47,38 @@ static int replay(struct stress_options *o)
 	return exit_of(end);
 }
 
+/* @ret, if all that was printed is where it belongs. */
+static int written(int ret)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return ret;
+	fprintf(stderr, "shrimp-stress: cannot write to standard output: %s\n",
+		strerror(errno));
+	return ret == EXIT_FAULT ? ret : EXIT_USAGE;
+}
+
+/* Whether @path, if there is one, can be made. Says so if not. */
+static bool can_write(const char *path)
+{
+	FILE *to = path ? fopen(path, "ae") : NULL;
+
+	if (to)
+		fclose(to);
+	else if (path)
+		fprintf(stderr, "shrimp-stress: cannot write %s: %s\n", path,
+			strerror(errno));
+	return to || !path;
+}
+
 int main(int argc, char **argv)
 {
 	struct stress_options o;
 	int ret = stress_options_read(&o, argc, argv);
 
 	if (ret)
-		return ret - 1;
+		return written(ret - 1);
+	if (!can_write(o.trace))
+		return EXIT_USAGE;
 	if (o.replay) {
 		ret = replay(&o);
 	} else {
@@ -60,5 +87,5 @@ int main(int argc, char **argv)
 	}
 	if (ret == EXIT_FINE || ret == EXIT_FAULT)
 		stress_result_print(stdout);
-	return ret;
+	return written(ret);
 }

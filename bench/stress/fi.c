@@ -69,6 +69,7 @@ static int wish_try(struct stress *s, struct stress_side *e,
 /* The best that the provider has. */
 static int info_find(struct stress *s, struct stress_side *e)
 {
+	const char *path = stress_setting("FI_PROVIDER_PATH");
 	int ret = -FI_ENODATA;
 
 	for (unsigned int lack = 0; lack < 16; lack++) {
@@ -86,8 +87,7 @@ static int info_find(struct stress *s, struct stress_side *e)
 	snprintf(s->text, sizeof(s->text),
 		 "no provider %s for tagged messages between RDM endpoints "
 		 "(FI_PROVIDER_PATH is %s): %s",
-		 s->o->provider, stress_setting("FI_PROVIDER_PATH"),
-		 stress_code(ret));
+		 s->o->provider, *path ? path : "not set", stress_code(ret));
 	return ret;
 }
 

@@ -5,7 +5,9 @@
  */
 #include "bench/stress/options.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +32,8 @@ static const char usage[] =
 	"  --seconds N           time (10)\n"
 	"  --steps N             steps at most\n"
 	"  --seed S              of all that is random\n"
-	"  --processes N         in a group (2)\n"
-	"  --threads N           that churn memory in each process (1)\n"
+	"  --processes N         in a group, 2 to 8 (2)\n"
+	"  --threads N           that churn memory in each process, 0 to 16 (1)\n"
 	"  --long                more of everything in each step\n"
 	"  --shrink N            seconds to cut a fault down (60; 0: do not)\n"
 	"  --keep-going          after a fault, with new processes\n"
@@ -40,8 +42,10 @@ static const char usage[] =
 	"  --trace FILE          write what is done, line by line\n"
 	"  --json                report as JSON\n"
 	"  --quiet               no line of progress, no report if all is well\n"
-	"Exit status: 0 nothing wrong, 1 something was, 2 usage, 3 the provider\n"
-	"cannot be used.\n";
+	"FI_PROVIDER_PATH names the folder of the provider, if it is not\n"
+	"installed. Exit status: 0 nothing wrong, 1 something was, 2 wrong usage,\n"
+	"or a file or the report cannot be written, 3 the provider cannot be\n"
+	"used.\n";
 
 enum {
 	OPT_LIST = 256,
@@ -86,7 +90,9 @@ static const struct option options[] = {
 
 static int complain(const char *what, const char *value)
 {
-	fprintf(stderr, "shrimp-stress: %s: %s\n%s", what, value, usage);
+	fprintf(stderr,
+		"shrimp-stress: %s: %s\nshrimp-stress --help tells more\n",
+		what, value);
 	return WRONG;
 }
 
@@ -95,9 +101,16 @@ static int number(const char *text, uint64_t from, uint64_t to, uint64_t *x)
 {
 	char *end;
 
+	errno = 0;
 	*x = strtoull(text, &end, 0);
-	if (*end || end == text || *text == '-' || *x < from || *x > to)
-		return complain("not a number in its range", text);
+	if (*end || end == text || strchr(text, '-') || errno || *x < from ||
+	    *x > to) {
+		char what[80];
+
+		snprintf(what, sizeof(what),
+			 "not a number from %" PRIu64 " to %" PRIu64, from, to);
+		return complain(what, text);
+	}
 	return 0;
 }
 
@@ -117,7 +130,7 @@ static int seconds(const char *text, double *x)
 
 	*x = strtod(text, &end);
 	if (*end || end == text || !(*x >= 0 && *x < 1e9))
-		return complain("not a time", text);
+		return complain("not a number of seconds", text);
 	return 0;
 }
 
@@ -131,7 +144,7 @@ static int breaks(struct stress_options *o, const char *how)
 		o->broken = (enum stress_break)(STRESS_BREAK_SKIP + i);
 		return 0;
 	}
-	return complain("nothing to break", how);
+	return complain("not one of skip, late, old", how);
 }
 
 static void list_print(void)
@@ -148,7 +161,7 @@ static int chosen_set(struct stress_options *o, const char *name)
 	int i = stress_scenario_find(name + leave);
 
 	if (i < 0)
-		return complain("no such scenario", name);
+		return complain("no such scenario, --list tells them", name);
 	o->chosen[i] = !leave;
 	return 0;
 }
@@ -223,7 +236,8 @@ static int option_take(struct stress_options *o, int opt, const char *value)
 		fputs(usage, stdout);
 		return HELPED;
 	case '?':
-		fputs(usage, stderr);
+		/* getopt has said it */
+		fputs("shrimp-stress --help tells more\n", stderr);
 		return WRONG;
 	case OPT_LIST:
 		o->list = true;
