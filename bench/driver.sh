@@ -109,8 +109,13 @@ job_order() {
 job_drop() {
 	local name keep=()
 
-	say "$1 stopped: $2; the end of its output:"
-	tail -n 15 "$tmp/$1/log" | sed 's/^/    /' >&2
+	if [ -s "$tmp/$1/log" ]; then
+		say "$1 stopped: $2; the end of its output:"
+		tail -n 15 "$tmp/$1/log" | sed 's/^/    /' >&2
+	else
+		say "$1 stopped: $2; it printed nothing: are the cores busy" \
+			"with other work?"
+	fi
 	for name in "${alive[@]}"; do
 		[ "$name" = "$1" ] || keep+=("$name")
 	done
@@ -161,7 +166,7 @@ batch_run() {
 
 	job_order "$1" "$2 $3 $ms"
 	if ! job_read "$1" 20; then
-		job_drop "$1" "no answer to \"$2 $3\""
+		job_drop "$1" "no answer to \"$2 $3\" in 20 s"
 		return
 	fi
 	probe_run
@@ -214,7 +219,7 @@ driver_usage() {
 	cat <<END
 usage: ${0##*/} [options]
 $about
-  --quick            few rounds, under a minute
+  --quick            few rounds, under a minute on idle cores
   --transports LIST  of $known
                      (those that are there, $own and $peer in any case)
   --sizes LIST       message sizes in bytes, K and M allowed
@@ -229,7 +234,7 @@ $about
 A raw probe (one cache line back and forth) runs before and after each batch.
 Batches whose probes differ by more than 35 % are dropped, and those in which
 other programs took the cores all the time; near (at most 75 ns) and far are
-reported apart; figures are medians.
+reported apart; figures are medians. Columns /NAME are ratios, $own to NAME.
 SHRIMP_BUILDDIR names the build tree.
 END
 }

@@ -73,18 +73,19 @@ function verdict(class, row, r)
 function row_text(class, row,    part, i, r, line)
 {
 	split(row, part, ":")
-	line = sprintf("%-16s %8d", label(part[1]), part[2])
+	line = sprintf("%-15s %7d", label(part[1]), part[2])
 	for (i = 1; i <= columns; i++)
 		line = line sprintf(" %*s", width(i),
 				    figure(value[class, row, name[i]]))
 	r = ratio(value[class, row, own], value[class, row, peer])
-	line = line sprintf(" %12s %7s %4s", r == "" ? "-" : sprintf("%.2f", r),
+	line = line sprintf(" %*s %7s %3s", ratio_width(peer),
+			    r == "" ? "-" : sprintf("%.2f", r),
 			    class == "near" && (row in target) ? \
 			    sprintf("%.2f", target[row]) : "-",
 			    verdict(class, row, r))
 	if (second != "") {
 		r = ratio(value[class, row, own], value[class, row, second])
-		line = line sprintf(" %12s",
+		line = line sprintf(" %*s", ratio_width(second),
 				    r == "" ? "-" : sprintf("%.3f", r))
 	}
 	sub(/ +$/, "", line)
@@ -93,19 +94,26 @@ function row_text(class, row,    part, i, r, line)
 
 function width(i)
 {
-	return length(name[i]) > 9 ? length(name[i]) : 9
+	return length(name[i]) > 7 ? length(name[i]) : 7
+}
+
+# Of a column whose head is "/" and the name @of, the divisor.
+function ratio_width(of)
+{
+	return length(of) > 4 ? length(of) + 1 : 5
 }
 
 function section_text(class,    i, line)
 {
 	printf "%s cores: one cache line takes %s ns one way; %d batches\n",
 	       class, figure(median(probes[class])), count[class]
-	line = sprintf("%-16s %8s", "message", "bytes")
+	line = sprintf("%-15s %7s", "message", "bytes")
 	for (i = 1; i <= columns; i++)
 		line = line sprintf(" %*s", width(i), name[i])
-	line = line sprintf(" %12s %7s %4s", own "/" peer, "at most", "met")
+	line = line sprintf(" %*s %7s %3s", ratio_width(peer), "/" peer,
+			    "at most", "met")
 	if (second != "")
-		line = line sprintf(" %12s", own "/" second)
+		line = line sprintf(" %*s", ratio_width(second), "/" second)
 	print line
 	for (i = 1; i <= rows; i++)
 		if ((class, order[i]) in has)
