@@ -14,8 +14,14 @@
  *	if (!ret)
  *		ret = ops->read(&fabric->fid, &st);
  *
- * Nothing here allocates for the caller; the ops table is static and stays
- * valid while the provider library is loaded.
+ * fi_open_ops() returns 0, -FI_ENOSYS (no such name, or not of this kind of
+ * object), -FI_EINVAL (flags, no place for the table) or -FI_EOPBADSTATE (child
+ * of a fork). The table is static and stays valid while the provider library is
+ * loaded. It may grow: a call is there if the size in the table says so.
+ *
+ * Pointers to objects are those that libfabric gave, of this provider; those
+ * of other kinds than a call takes are -FI_EINVAL. Codes that begin with -E
+ * have no name in rdma/fi_errno.h; fi_strerror(3) knows them.
  */
 #ifndef FI_EXT_SHRIMP_H
 #define FI_EXT_SHRIMP_H
@@ -33,7 +39,7 @@
 extern "C" {
 #endif
 
-/* Name to pass to fi_open_ops() for struct fi_ops_shrimp_stats. */
+/* Name to pass to fi_open_ops(), of a fabric or domain: fi_ops_shrimp_stats. */
 #define FI_SHRIMP_OPS_STATS "shrimp_stats_1"
 
 /* Name to pass to fi_open_ops(), of a domain, for struct fi_ops_shrimp_mem. */
@@ -170,11 +176,13 @@ struct fi_ops_shrimp_stats {
 	 * domains ever opened in it, when @fid is a fabric (opened by anyone
 	 * in the process); of one domain, with all its endpoints, when @fid
 	 * is a domain.
-	 * Any thread, no lock needed; does not block; makes no progress.
+	 * Any thread, no lock needed; does not wait for peers; makes no
+	 * progress.
 	 * @stats->size must be set; at most that many bytes are written and
 	 * @stats->size is set to what was written.
 	 * Returns 0, or -FI_EINVAL if @stats is NULL, its size is too small
-	 * to hold the size field, or @fid is no fabric or domain of shrimp.
+	 * to hold the size field, or @fid is neither a fabric nor a domain,
+	 * or -FI_EOPBADSTATE (child of a fork): @stats is as it was then.
 	 */
 	int (*read)(struct fid *fid, struct fi_shrimp_stats *stats);
 };
@@ -187,14 +195,21 @@ struct fi_ops_shrimp_mem {
 	size_t size; /* sizeof this table in the provider */
 	/*
 	 * Allocates @len bytes of the device of domain @fid, zeroed and
-	 * present, aligned to @align (a power of two, 0: a page). Any thread;
-	 * may sleep while pages are made. Returns 0 with *@ptr, or -FI_EINVAL,
-	 * -FI_ENOMEM, -FI_ENOSPC, -FI_EOPBADSTATE (child of a fork).
+	 * present, aligned to @align bytes (a power of two up to 1 GiB, 0: a
+	 * page). Any thread; may sleep while pages are made. The memory is the
+	 * caller's until free; what is left when the domain closes is unmapped
+	 * then. Returns 0 with *@ptr; else *@ptr is as it was: -FI_EINVAL (no
+	 * domain, @len 0 or above 64 TiB, @align), -FI_ENOMEM, -FI_ENOSPC (no
+	 * room in the arena, no pages for it), -FI_EOPBADSTATE (child of a
+	 * fork). Partner: free.
 	 */
 	int (*alloc)(struct fid *fid, size_t len, size_t align, void **ptr);
 	/*
-	 * Frees what alloc placed at @ptr; regions in it are closed. Any
-	 * thread. Returns 0 or -FI_EINVAL (nothing was allocated there).
+	 * Frees what alloc placed at @ptr. Regions in it have been closed
+	 * before. Any thread; does not wait for peers: its place is given out
+	 * again when none can be there any more. Allowed in a child of a fork,
+	 * whose own copy it frees. Returns 0 or -FI_EINVAL (no domain, or
+	 * nothing was allocated there).
 	 */
 	int (*free)(struct fid *fid, void *ptr);
 	/*
@@ -319,8 +334,11 @@ struct fi_ops_shrimp_mr {
 	 * all will be. May sleep while pages come.
 	 * Returns 0 with all of @mr, or, with @mr as it was and nothing left
 	 * of any of them, what fi_mr_regattr() says of the first that failed:
-	 * -FI_EINVAL (also @n 0), -FI_ENOSYS, -FI_EFAULT, -FI_ENOKEY (a key is
-	 * taken, or wanted twice), -FI_ENOMEM, -FI_ENOSPC, -FI_EFBIG.
+	 * -FI_EINVAL (also @n 0), -FI_ENOSYS (not memory of the host),
+	 * -FI_EOPNOTSUPP (FI_SHRIMP_IMPLICIT=off), -FI_EFAULT, -FI_ENOKEY (a
+	 * key is taken, or wanted twice), -FI_ENOMEM (also a pin that is
+	 * required), -FI_ENOSPC, -EFBIG, or, if the first of its kind needs
+	 * the agent, -FI_EAGAIN (no thread) and -FI_EMFILE.
 	 */
 	int (*reg_batch)(struct fid *domain, const struct fi_mr_attr *attr,
 			 size_t n, uint64_t flags, struct fid_mr **mr);
@@ -334,10 +352,12 @@ struct fi_ops_shrimp_mr {
 	 * region on demand, here only those of the range, become absent, and
 	 * come at their next touch as they are then; it needs this only for
 	 * changes that no monitor hears of, as by mprotect(2).
-	 * Returns 0; -FI_EINVAL (a window; the range is not in the region),
-	 * -FI_EBUSY (another refresh is under way); or -FI_EFAULT,
-	 * -FI_ENOMEM, -FI_ENOSPC, and what membarrier(2) says: then the keys
-	 * stay without a meaning until a refresh succeeds or they are closed.
+	 * Returns 0; -FI_EINVAL (a window, a region of acquire; the range is
+	 * not in the region), -FI_EBUSY (another refresh, or a close, is under
+	 * way): then nothing happened; or -FI_EFAULT, -FI_ENOMEM, -FI_ENOSPC,
+	 * what starting the agent says (see reg_batch), and what membarrier(2)
+	 * says: then the keys stay without a meaning until a refresh succeeds
+	 * or they are closed.
 	 */
 	int (*update)(struct fid_mr *mr, const struct iovec *range);
 	/*
@@ -347,8 +367,9 @@ struct fi_ops_shrimp_mr {
 	 * NULL: no pieces, and no system call. The kernel is asked for the
 	 * node of each page, so pieces of large regions take time. Of most of
 	 * the address space (FI_SHRIMP_MR_IMPLICIT) there is one piece.
-	 * Returns 0, -FI_EINVAL, -FI_EBUSY (a refresh is under way),
-	 * -FI_ENOMEM.
+	 * Does not wait for peers. Returns 0, -FI_EINVAL (@info's size has no
+	 * room for the size, no @piece for *@n) or -FI_EBUSY (a refresh is
+	 * under way): then nothing is written.
 	 */
 	int (*query)(struct fid_mr *mr, struct fi_shrimp_mr_info *info,
 		     struct fi_shrimp_mr_piece *piece, size_t *n);
@@ -363,27 +384,29 @@ struct fi_ops_shrimp_mr {
 	 * closed once more. A thread of the
 	 * provider waits; without it registration calls, progress and
 	 * fi_eq_read(3) of @eq look.
-	 * Returns 0; -FI_EINVAL (no EQ of the same fabric), -FI_EBUSY (windows
-	 * are bound to it, a refresh or a posted operation is under way),
-	 * -FI_ENOMEM: then nothing happened.
+	 * Returns 0; -FI_EINVAL (no EQ of the same fabric, a region of
+	 * acquire), -FI_EBUSY (windows are bound to it, a refresh or a posted
+	 * operation is under way), -FI_ENOMEM: then nothing happened.
 	 */
 	int (*close_async)(struct fid_mr *mr, struct fid_eq *eq, void *context);
 	/*
-	 * Makes a window, bound to nothing, of domain @domain. fi_close()
-	 * invalidates and frees it. Returns 0 with *@mw, -FI_EINVAL or
-	 * -FI_ENOMEM.
+	 * Makes a window, bound to nothing, of domain @domain; @context as in
+	 * fi_mr_reg(3). fi_close() invalidates and frees it, which waits for
+	 * peers; the domain cannot be closed before. Returns 0 with *@mw,
+	 * -FI_EINVAL or -FI_ENOMEM.
 	 */
 	int (*window)(struct fid *domain, void *context, struct fid_mr **mw);
 	/*
 	 * Binds window @mw to @part, with rights @access, some of the
 	 * region's. Its key is a new one of the provider's with
 	 * FI_MR_PROV_KEY, else @requested_key. If it is bound it is
-	 * invalidated first, as by invalidate_window.
+	 * invalidated first, as by invalidate_window, and waits for peers.
 	 * Returns 0; -FI_EINVAL (no window; the part is not within a region of
-	 * the domain, or is a window; access is 0 or more than the region's):
-	 * @mw stays bound as it was; or, bound to nothing then, -FI_EINVAL (the
-	 * region is not enabled), -FI_ENOKEY (the key is taken), -FI_EBUSY (it
-	 * is being refreshed, or that failed), -FI_ENOMEM, -FI_ENOSPC.
+	 * the domain, or is of a window or of acquire; access is 0 or more
+	 * than the region's): @mw stays bound as it was; or, bound to nothing
+	 * then, -FI_EINVAL (the region is not enabled), -FI_ENOKEY (the key is
+	 * taken), -FI_EBUSY (the region is being refreshed, or that failed, or
+	 * is being closed), -FI_ENOMEM, -FI_ENOSPC.
 	 * -FI_EBUSY also if a posted operation of @mw is under way, and what
 	 * membarrier(2) says: then it is not known whether peers still use the
 	 * old key.
@@ -411,9 +434,11 @@ struct fi_ops_shrimp_mr {
 	 * (FI_COMPLETION asks for it where completions are selective), and
 	 * counts for the counter of FI_SEND. Never waits for a peer.
 	 * Returns 0; errors are told by the call, which has done nothing then:
-	 * -FI_EAGAIN (as sends: make progress, try again), -FI_EINVAL,
+	 * -FI_EAGAIN (as sends: make progress, try again), -FI_EINVAL (as
+	 * bind_window; @n, flags, more than 16 ranges, another domain's @ep),
 	 * -FI_EBUSY (@mw is bound or has a posted operation; a region is being
-	 * refreshed), -FI_ENOKEY, -FI_ENOMEM, -FI_ENOSPC, -FI_EOPBADSTATE.
+	 * refreshed or closed, or its refresh failed), -FI_ENOKEY,
+	 * -FI_ENOMEM, -FI_ENOSPC, -FI_EOPBADSTATE (also: @ep is not enabled).
 	 */
 	ssize_t (*post_reg)(struct fid_ep *ep, struct fid_mr *mw,
 			    const struct fi_shrimp_mr_part *parts, size_t n,
@@ -428,8 +453,10 @@ struct fi_ops_shrimp_mr {
 	 * be bound or closed (-FI_EBUSY); its regions can be closed (which
 	 * waits). It cannot be cancelled; if @ep is closed before, it has no
 	 * completion, and invalidate_window or fi_close() end it.
-	 * Returns 0; -FI_EAGAIN, -FI_EINVAL, -FI_EBUSY, -FI_ENOMEM,
-	 * -FI_EOPBADSTATE: nothing happened. If membarrier(2) is refused the
+	 * Returns 0; -FI_EAGAIN (as post_reg), -FI_EINVAL (no window, or not
+	 * bound; flags, another domain's @ep), -FI_EBUSY (a posted operation
+	 * of it is under way), -FI_ENOMEM, -FI_EOPBADSTATE (also: @ep is not
+	 * enabled): nothing happened. If membarrier(2) is refused the
 	 * completion is an error, and invalidate_window is to be called.
 	 */
 	ssize_t (*post_invalidate)(struct fid_ep *ep, struct fid_mr *mw,
@@ -461,15 +488,18 @@ struct fi_ops_shrimp_cache {
 	/*
 	 * A region of domain @domain with rights @access, and maybe more, that
 	 * covers @len bytes at @buf, and maybe more: one that was released, or
-	 * is in use, or a new one. It is not closed but released, is bound to
-	 * nothing, and its memory is not locked. Where its addresses are
+	 * is in use, or a new one. It is not closed (fi_close(): -FI_EBUSY)
+	 * but released, is bound to nothing, and its memory is not locked
+	 * unless FI_SHRIMP_MR_CACHE_PIN=keep. Where its addresses are
 	 * offsets they count from the start of the region: query of struct
 	 * fi_ops_shrimp_mr tells. Any thread; a hit takes no lock.
-	 * Returns 0 with *@mr; -FI_EINVAL (@len 0, a range that wraps, a remote
-	 * right where keys are the client's, as they are unless it offers
-	 * FI_MR_PROV_KEY and FI_SHRIMP_MR_MODE has prov_key, or where regions
-	 * are bound to endpoints); -FI_EFAULT (not mapped, or not with that
-	 * protection), -FI_ENOMEM, -FI_ENOSPC. Partner: release.
+	 * Returns 0 with *@mr; else *@mr is as it was: -FI_EINVAL (@len 0, a
+	 * range that wraps or ends in the last page there is, an unknown
+	 * right, a remote right where keys are the client's, as they are
+	 * unless it offers FI_MR_PROV_KEY and FI_SHRIMP_MR_MODE has prov_key,
+	 * or where regions are bound to endpoints); -FI_EFAULT (not mapped, or
+	 * not with that protection), -FI_ENOMEM, -FI_ENOSPC, and what starting
+	 * the agent says (see reg_batch). Partner: release.
 	 */
 	int (*acquire)(struct fid *domain, const void *buf, size_t len,
 		       uint64_t access, struct fid_mr **mr);
@@ -477,8 +507,9 @@ struct fi_ops_shrimp_cache {
 	 * Gives @mr of acquire back. It stays registered until it is evicted,
 	 * its memory goes, a larger one takes its place, or flush; its key can
 	 * be used until then, so who tells it to peers trusts them. Any thread;
-	 * takes no lock unless it, or others above a limit, are to be closed.
-	 * Returns 0 or -FI_EINVAL (not of acquire).
+	 * takes no lock unless it, or others above a limit, are to be closed,
+	 * which waits for peers that use their keys.
+	 * Returns 0 or -FI_EINVAL (not of acquire, or released already).
 	 */
 	int (*release)(struct fid_mr *mr);
 	/*
@@ -488,10 +519,15 @@ struct fi_ops_shrimp_cache {
 	 * two. For all domains of this process. Required with
 	 * FI_SHRIMP_MR_CACHE_MONITOR=notify, harmless with others. Any thread,
 	 * also one that holds the allocator's locks: no lock is taken, nothing
-	 * allocated. Nests. Return 0 or -FI_EINVAL (no domain, a range that
-	 * wraps).
+	 * allocated. Nests. Returns 0 or -FI_EINVAL (no domain, @len 0, a range
+	 * that wraps or ends in the last page there is): nothing was begun
+	 * then. Partner: unmap_end.
 	 */
 	int (*unmap_begin)(struct fid *domain, const void *addr, size_t len);
+	/*
+	 * Ends what unmap_begin, with the same values, has begun; each of them
+	 * once. Any thread, as above. Returns as that does.
+	 */
 	int (*unmap_end)(struct fid *domain, const void *addr, size_t len);
 	/*
 	 * Drops what nobody uses from the cache of @domain. Any thread; waits
