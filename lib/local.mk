@@ -121,6 +121,7 @@ UNIT_TESTS += \
 	lib/mr_cache_race_test \
 	lib/mr_cache_test \
 	lib/mr_index_test \
+	lib/mr_keep_test \
 	lib/mr_monitor_test \
 	lib/settings_test \
 	lib/slab_test \
@@ -135,6 +136,10 @@ lib_mr_cache_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \
 	lib/mr_cache_test.c
+lib_mr_keep_test_SOURCES = \
+	lib/mr_cache_kit.c \
+	lib/mr_cache_kit.h \
+	lib/mr_keep_test.c
 lib_stats_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \

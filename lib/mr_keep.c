@@ -27,7 +27,8 @@ static bool is_range(const struct iovec *v)
 {
 	uintptr_t first = (uintptr_t)v->iov_base;
 
-	return v->iov_len && v->iov_len <= UINTPTR_MAX - RNIC_PAGE - first;
+	return v->iov_len && first <= UINTPTR_MAX - RNIC_PAGE &&
+	       v->iov_len <= UINTPTR_MAX - RNIC_PAGE - first;
 }
 
 /* Keys are the provider's, and a region has one when it is made. */
