@@ -201,7 +201,9 @@ struct fi_ops_shrimp_mem {
 	 * then. Returns 0 with *@ptr; else *@ptr is as it was: -FI_EINVAL (no
 	 * domain, @len 0 or above 64 TiB, @align), -FI_ENOMEM, -FI_ENOSPC (no
 	 * room in the arena, no pages for it), -FI_EOPBADSTATE (child of a
-	 * fork). Partner: free.
+	 * fork). More than the machine has is not always refused: all of it is
+	 * made present at once, and the kernel may end processes for it.
+	 * Partner: free.
 	 */
 	int (*alloc)(struct fid *fid, size_t len, size_t align, void **ptr);
 	/*
