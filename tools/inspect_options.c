@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	OPT_ALL = 256,
@@ -69,7 +70,7 @@ static bool read_number(const char *text, uint64_t *n)
 	char *end;
 
 	errno = 0;
-	*n = strtoull(text, &end, 0);
+	*n = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
@@ -94,6 +95,13 @@ static bool read_pid(const char *text, pid_t *pid)
 		return wrong("not a process", text);
 	*pid = (pid_t)n;
 	return true;
+}
+
+/* An option about what is in one process. */
+static bool is_detail(int c)
+{
+	return c == OPT_ALL || c == OPT_CACHES || c == OPT_KEY ||
+	       c == OPT_LANES || c == OPT_REGIONS;
 }
 
 static void want_all(struct insp_want *w)
@@ -142,13 +150,23 @@ static bool take(int c, struct insp_options *o, enum insp_action *action)
 enum insp_action insp_options(int argc, char **argv, struct insp_options *o)
 {
 	enum insp_action action = INSP_SHOW;
+	bool detail = false;
 	int c;
 
 	*o = (struct insp_options){ .want.regions = INSP_REGIONS };
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (!take(c, o, &action))
 			return INSP_WRONG;
-	if (action != INSP_SHOW || optind == argc)
+		detail |= is_detail(c);
+	}
+	if (action != INSP_SHOW)
+		return action;
+	if (optind == argc && detail) {
+		wrong("no process given", "--regions, --key, --lanes, "
+					  "--caches and --all look into one");
+		return INSP_WRONG;
+	}
+	if (optind == argc)
 		return action;
 	if (argc - optind > 1) {
 		wrong("one process at a time", argv[optind + 1]);

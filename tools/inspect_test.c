@@ -843,6 +843,9 @@ static void options_are_checked(void **state)
 		if (parse(&o, bad[i], NULL) != INSP_WRONG)
 			fail_msg("%s is accepted", bad[i]);
 	assert_int_equal(parse(&o, "1", "2"), INSP_WRONG);
+	/* of which process? */
+	assert_int_equal(parse(&o, "--key=1", NULL), INSP_WRONG);
+	assert_int_equal(parse(&o, "--all", "--json"), INSP_WRONG);
 	dup2(err, 2);
 	close(err);
 	close(null);
@@ -853,10 +856,16 @@ static void options_are_checked(void **state)
 	assert_int_equal(parse(&o, "--watch=0.5", "42"), INSP_SHOW);
 	assert_int_equal(o.wait_ms, 500);
 	assert_int_equal(o.pid, 42);
-	assert_int_equal(parse(&o, "--key=0x10", "--regions=3"), INSP_SHOW);
-	assert_true(o.want.has_key && o.want.key == 16 && o.want.regions == 3);
-	assert_int_equal(parse(&o, "--all", "--json"), INSP_SHOW);
-	assert_true(o.json && o.want.lanes && o.want.caches);
+	assert_int_equal(parse(&o, "--key=0x10", "1"), INSP_SHOW);
+	assert_true(o.want.has_key && o.want.key == 16);
+	assert_int_equal(parse(&o, "--key=010", "010"), INSP_SHOW);
+	assert_true(o.want.key == 10 && o.pid == 10);
+	assert_int_equal(parse(&o, "--regions=3", "1"), INSP_SHOW);
+	assert_int_equal(o.want.regions, 3);
+	assert_int_equal(parse(&o, "--json", NULL), INSP_SHOW);
+	assert_true(o.json);
+	assert_int_equal(parse(&o, "--all", "1"), INSP_SHOW);
+	assert_true(o.want.lanes && o.want.caches);
 }
 
 int main(void)
