@@ -221,6 +221,13 @@ static void traffic_fini(struct traffic *t)
 		th_buf_free(&t->out[i]);
 }
 
+/* What a one-sided access with data tells its target: of no call of ours. */
+static bool is_told(const struct fi_cq_tagged_entry *e)
+{
+	return !e->op_context && e->flags & FI_REMOTE_CQ_DATA &&
+	       e->flags & FI_REMOTE_WRITE;
+}
+
 /* Any completion or error; its context tells what is free again. */
 static void traffic_take(struct fid_cq *cq, bool *busy, int n)
 {
@@ -232,7 +239,7 @@ static void traffic_take(struct fid_cq *cq, bool *busy, int n)
 	if (ret == -FI_EAVAIL) {
 		th_eq(fi_cq_readerr(cq, &err, 0), 1);
 		which = err.op_context;
-	} else if (ret != 1) {
+	} else if (ret != 1 || is_told(&e)) {
 		return;
 	}
 	th_check(e.len <= LARGEST);
