@@ -2,14 +2,12 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * Processes do RMA and atomics at each other, register and close, while some
- * are killed at random instants, round after round (contract L1, P4; E5, E6).
+ * are killed at random instants, round after round (contract L1, P4; E5, E6):
+ * storms of kill_steps.h.
  *
- * Ranks below the number of survivors live through all rounds, with one
- * endpoint each. The other ranks are managers: in each round a manager forks
- * a victim, hands its address to the survivors and kills it, at times before
- * it has an address. All have the same regions: one of the device's memory
- * and one of private memory, which they close and register again all the
- * time, and a steady one, of which each rank has a slice.
+ * All have the same regions: one of the device's memory and one of private
+ * memory, which they close and register again all the time, and a steady one,
+ * of which each rank has a slice.
  *
  * 50 rounds; 1000 with SHRIMP_LONG=1; 5 with SHRIMP_QUICK=1 and in sanitizer
  * builds.
@@ -17,27 +15,21 @@
  * Limit: 300 s
  */
 #define _GNU_SOURCE
-#include <poll.h>
 #include <rdma/fi_atomic.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env_probe.h"
 #include "harness.h"
+#include "kill_steps.h"
 #include "rma_kit.h"
 
 enum {
-	MAX_RANKS = 8,	  /* survivors and victims */
 	LEN = 1 << 20,	  /* of a region that comes and goes */
 	SLICE = 4096,	  /* of the steady one, for each rank */
 	DEVICE_KEY = 1,	  /* comes and goes */
 	PRIVATE_KEY = 2,  /* comes and goes */
 	STEADY_KEY = 3,	  /* stays */
-	NOTICE_MS = 5000, /* a death is noticed within (contract P4) */
 	CLOSE_MS = 2000,  /* a close takes at most; the machine may be busy */
 	ROUND_MS = 20000, /* a round takes at most */
 	FD_SLACK = 8,	  /* descriptors for each victim not yet forgotten */
@@ -54,21 +46,6 @@ enum role {
 	DO_ALL = DO_RMA | OWN,
 };
 
-/* How big a storm is. */
-struct storm {
-	int survivors;	      /* ranks that live */
-	int victims;	      /* ranks that kill */
-	unsigned long rounds; /* rounds */
-	enum role role;	      /* of the victims */
-};
-
-/* When each rank's victim of this round was killed, on the clock. */
-struct times {
-	_Atomic uint64_t killed_ns[MAX_RANKS];
-};
-
-static struct times *times;
-
 /* A peer of this round. */
 struct mate {
 	fi_addr_t addr; /* it */
@@ -79,18 +56,18 @@ struct mate {
 
 /* A process with its regions. */
 struct actor {
-	struct th_stack *s;	     /* its endpoint */
-	const struct storm *storm;   /* how many are there */
-	int rank;		     /* its rank */
-	unsigned long no;	     /* number of the round */
-	uint64_t state;		     /* of the random numbers */
-	struct rk_mem mem[3];	     /* by key - 1 */
-	struct fid_mr *mr[3];	     /* their regions */
-	uint64_t slowest_ns;	     /* close so far */
-	int n;			     /* peers */
-	struct mate mate[MAX_RANKS]; /* the peers */
-	unsigned char buf[LEN];	     /* what is moved */
-	unsigned char slice[SLICE];  /* what its slices hold */
+	struct th_stack *s;	      /* its endpoint */
+	const struct ks_storm *storm; /* how many are there */
+	int rank;		      /* its rank */
+	unsigned long no;	      /* number of the round */
+	uint64_t state;		      /* of the random numbers */
+	struct rk_mem mem[3];	      /* by key - 1 */
+	struct fid_mr *mr[3];	      /* their regions */
+	uint64_t slowest_ns;	      /* close so far */
+	int n;			      /* peers */
+	struct mate mate[KS_RANKS];   /* the peers */
+	unsigned char buf[LEN];	      /* what is moved */
+	unsigned char slice[SLICE];   /* what its slices hold */
 };
 
 /* ---- regions -------------------------------------------------------------- */
@@ -98,7 +75,7 @@ struct actor {
 static void regions_open(struct actor *a)
 {
 	for (int i = 0; i < 3; i++) {
-		size_t len = i == 2 ? SLICE * MAX_RANKS : LEN;
+		size_t len = i == 2 ? SLICE * KS_RANKS : LEN;
 
 		a->mem[i] = rk_mem_new(a->s, i != 1, len);
 		a->mr[i] =
@@ -266,17 +243,13 @@ static void turn(struct actor *a, bool rma, bool own)
 
 static void meet(struct actor *a, const char *all)
 {
-	static const char none[TH_MAX_ADDR];
-	size_t len = a->s->addrlen;
-
 	a->n = 0;
 	for (int i = 0; i < a->storm->survivors + a->storm->victims; i++) {
-		const char *addr = all + (size_t)i * len;
-
-		if (i == a->rank || memcmp(addr, none, len) == 0)
+		if (!ks_is_peer(a->s, all, i, a->rank))
 			continue;
 		a->mate[a->n++] = (struct mate){
-			.addr = th_insert(a->s, addr),
+			.addr = th_insert(a->s,
+					  all + (size_t)i * a->s->addrlen),
 			.rank = i,
 			.mortal = i >= a->storm->survivors,
 		};
@@ -291,19 +264,6 @@ static bool victims_gone(const struct actor *a)
 		if (a->mate[i].mortal && !a->mate[i].dead)
 			return false;
 	return true;
-}
-
-/* The last death was noticed in time. */
-static void check_notice(const struct actor *a)
-{
-	uint64_t last = 0, now = th_now_ns();
-
-	for (int i = a->storm->survivors; i < MAX_RANKS; i++) {
-		uint64_t at = atomic_load(&times->killed_ns[i]);
-
-		last = at > last ? at : last;
-	}
-	th_check(now < last + UINT64_C(1000000) * NOTICE_MS * th_time_scale());
 }
 
 /* What is done at the dead ends in error, at once. */
@@ -333,7 +293,7 @@ static void survive(struct actor *a)
 				a->no);
 	}
 	if (a->n)
-		check_notice(a);
+		ks_check_notice(a->storm);
 	check_dead(a);
 	/* life goes on */
 	for (int i = 0; i < 5; i++)
@@ -377,18 +337,12 @@ static void check_footprint(const struct footprint *b, int victims,
 		b->maps, b->mailbox_kib, b->tables_kib);
 }
 
-static void exchange(struct th_self *self, const char *addr, size_t len,
-		     char *all)
-{
-	th_gather(self, "addresses", addr, all, len);
-}
-
 /* A round; mates of the round before are forgotten. */
 static void survivor_round(struct th_self *self, struct actor *a)
 {
-	char all[MAX_RANKS * TH_MAX_ADDR];
+	char all[KS_RANKS * TH_MAX_ADDR];
 
-	exchange(self, a->s->addr, a->s->addrlen, all);
+	ks_addresses(self, a->s->addr, a->s->addrlen, all);
 	meet(a, all);
 	survive(a);
 	th_barrier_progress(self, a->s, "round");
@@ -398,17 +352,17 @@ static void survivor_round(struct th_self *self, struct actor *a)
 			      0);
 }
 
-static void survivor(struct th_self *self, const struct storm *storm)
+static void survivor(struct th_self *self, const struct ks_storm *storm)
 {
 	static struct actor a;
 	struct th_stack_opts o = rk_atomic_opts();
 	unsigned long warm = storm->rounds < 10 ? 2 : 5;
-	char all[MAX_RANKS * TH_MAX_ADDR];
+	char all[KS_RANKS * TH_MAX_ADDR];
 	struct footprint base = { 0 };
 	struct th_stack s;
 
 	th_stack_open(&s, &o);
-	exchange(self, s.addr, s.addrlen, all);
+	ks_addresses(self, s.addr, s.addrlen, all);
 	a.s = &s;
 	a.storm = storm;
 	a.rank = self->rank;
@@ -430,195 +384,69 @@ static void survivor(struct th_self *self, const struct storm *storm)
 /* ---- victims ---------------------------------------------------------------------- */
 
 /* Opens, tells its address through @fd, learns the others', acts for ever. */
-static void victim(int fd, const struct storm *storm, int rank,
+static void victim(int fd, const struct ks_storm *storm, int rank,
 		   unsigned long no)
 {
 	static struct actor a;
 	struct th_stack_opts o = rk_atomic_opts();
-	char all[MAX_RANKS * TH_MAX_ADDR];
+	char all[KS_RANKS * TH_MAX_ADDR];
 	struct th_stack s;
-	size_t len;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	th_stack_open(&s, &o);
 	a.s = &s;
 	a.storm = storm;
 	a.rank = rank;
 	a.no = no;
-	a.state = no * MAX_RANKS + (uint64_t)rank;
+	a.state = no * KS_RANKS + (uint64_t)rank;
 	regions_open(&a);
-	len = s.addrlen * (size_t)(storm->survivors + storm->victims);
-	th_eq(send(fd, s.addr, s.addrlen, MSG_NOSIGNAL), s.addrlen);
-	th_eq(recv(fd, all, len, 0), len);
+	ks_victim_meet(fd, storm, &s, all);
 	meet(&a, all);
 	for (;;)
 		turn(&a, storm->role & DO_RMA, storm->role & OWN);
 }
 
-/* A victim as its manager sees it. */
-struct prey {
-	pid_t pid;		/* process */
-	int fd;			/* socket to it */
-	char addr[TH_MAX_ADDR]; /* its name, zeros if it has none */
-	size_t len;		/* bytes of a name; 0: not known yet */
-};
-
-static void prey_start(struct prey *p, const struct storm *storm, int rank,
-		       unsigned long no)
-{
-	int fds[2];
-
-	atomic_store(&times->killed_ns[rank], 0);
-	th_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
-	p->pid = fork();
-	th_check(p->pid >= 0);
-	if (!p->pid) {
-		close(fds[0]);
-		victim(fds[1], storm, rank, no);
-	}
-	close(fds[1]);
-	p->fd = fds[0];
-	memset(p->addr, 0, sizeof(p->addr));
-}
-
-static void prey_kill(struct prey *p, int rank)
-{
-	int status;
-
-	atomic_store(&times->killed_ns[rank], th_now_ns());
-	kill(p->pid, SIGKILL);
-	th_eq(waitpid(p->pid, &status, 0), p->pid);
-	th_check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	close(p->fd);
-}
-
-/*
- * Waits @us at most (0: as long as it takes) for the address; without one it
- * stays zeros.
- */
-static void prey_addr(struct prey *p, unsigned int us)
-{
-	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
-	ssize_t n;
-
-	if (us && poll(&pfd, 1, (int)us / 1000) == 0)
-		return;
-	n = recv(p->fd, p->addr, sizeof(p->addr), 0);
-	th_check(n > 0);
-	p->len = (size_t)n;
-}
-
-/* Microseconds, short times as likely as long ones. */
-static unsigned int random_us(uint64_t *state, unsigned int bits)
-{
-	uint64_t r = th_random(state);
-
-	return (unsigned int)(r >> 32) & ((1u << (r % bits + 1)) - 1);
-}
-
-static void hunt(struct th_self *self, const struct storm *storm,
-		 unsigned long no, uint64_t *state, size_t len)
-{
-	bool early = th_random(state) % 5 == 0;
-	char all[MAX_RANKS * TH_MAX_ADDR];
-	struct prey p = { 0 };
-
-	prey_start(&p, storm, self->rank, no);
-	if (early) {
-		prey_addr(&p, 1000 + random_us(state, 15));
-		prey_kill(&p, self->rank);
-	} else {
-		prey_addr(&p, 0);
-		th_eq(p.len, len);
-	}
-	exchange(self, p.addr, len, all);
-	if (!early) {
-		send(p.fd, all, len * (size_t)self->size, MSG_NOSIGNAL);
-		th_sleep_us(random_us(state, 18));
-		prey_kill(&p, self->rank);
-	}
-	th_barrier(self, "round");
-}
-
-static void manager(struct th_self *self, const struct storm *storm)
-{
-	uint64_t state = (uint64_t)self->rank;
-	char all[MAX_RANKS * TH_MAX_ADDR];
-	struct prey p = { 0 };
-
-	/* the first one only tells how long addresses are */
-	prey_start(&p, storm, self->rank, 0);
-	prey_addr(&p, 0);
-	prey_kill(&p, self->rank);
-	exchange(self, p.addr, p.len, all);
-	for (unsigned long no = 1; no <= storm->rounds; no++)
-		hunt(self, storm, no, &state, p.len);
-}
-
-static void storm_main(struct th_self *self)
-{
-	const struct storm *storm = self->arg;
-
-	if (self->rank < storm->survivors)
-		survivor(self, storm);
-	else
-		manager(self, storm);
-}
-
 /* ---- tests ------------------------------------------------------------------------- */
-
-static void storm_run(struct storm *storm)
-{
-	unsigned int before = probe_leftovers();
-
-	memset(times, 0, sizeof(*times));
-	th_run(storm->survivors + storm->victims, storm_main, storm,
-	       30 + 2 * (unsigned int)storm->rounds);
-	assert_int_equal(probe_leftovers(), before);
-}
-
-/* The rounds of the storm: not those of th_rounds(). */
-static unsigned long storm_rounds(void)
-{
-	const char *quick = getenv("SHRIMP_QUICK");
-
-	if (th_long())
-		return 1000;
-	return th_sanitized() || (quick && atoi(quick)) ? 5 : 50;
-}
 
 /* Rounds of a smaller one. */
 static unsigned long few_rounds(void)
 {
-	unsigned long n = storm_rounds() / 5;
+	unsigned long n = ks_storm_rounds() / 5;
 
 	return n < 3 ? 3 : n;
 }
 
+static void storm(int survivors, int victims, unsigned long rounds,
+		  enum role role)
+{
+	struct ks_storm storm = { .survivors = survivors,
+				  .victims = victims,
+				  .rounds = rounds,
+				  .life_bits = 18,
+				  .role = role,
+				  .survive = survivor,
+				  .victim = victim };
+
+	ks_storm_run(&storm);
+}
+
 static void contract_L1_rma_storm(void **state)
 {
-	struct storm storm = { 2, 2, storm_rounds(), DO_ALL };
-
 	(void)state;
-	storm_run(&storm);
+	storm(2, 2, ks_storm_rounds(), DO_ALL);
 }
 
 /* Clients die while they write and read at one server. */
 static void case_E6_initiators_killed(void **state)
 {
-	struct storm storm = { 1, 3, few_rounds(), DO_RMA };
-
 	(void)state;
-	storm_run(&storm);
+	storm(1, 3, few_rounds(), DO_RMA);
 }
 
 /* Targets die while others write and read there. */
 static void case_E5_targets_killed(void **state)
 {
-	struct storm storm = { 2, 1, few_rounds(), OWN };
-
 	(void)state;
-	storm_run(&storm);
+	storm(2, 1, few_rounds(), OWN);
 }
 
 static const struct CMUnitTest kill_rma[] = {
@@ -631,7 +459,7 @@ int main(int argc, char **argv)
 {
 	if (th_is_shrimp())
 		probe_isolate(64);
-	times = probe_shared(sizeof(*times));
+	ks_init();
 	return th_main(argc, argv, "kill_rma", kill_rma,
 		       sizeof(kill_rma) / sizeof(kill_rma[0]));
 }

@@ -5,7 +5,11 @@
  */
 #include "kill_steps.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env_probe.h"
@@ -169,4 +173,171 @@ void ks_survivors_go_on(struct th_stack *s, struct th_self *self)
 		ks_one_message(s, self, 0, KS_OTHER);
 		ks_one_message(s, self, KS_OTHER, 0);
 	}
+}
+
+/* ---- storms --------------------------------------------------------- */
+
+void ks_addresses(struct th_self *self, const char *addr, size_t len, char *all)
+{
+	th_gather(self, "addresses", addr, all, len);
+}
+
+bool ks_is_peer(const struct th_stack *s, const char *all, int i, int rank)
+{
+	static const char none[TH_MAX_ADDR];
+
+	return i != rank &&
+	       memcmp(all + (size_t)i * s->addrlen, none, s->addrlen) != 0;
+}
+
+void ks_victim_meet(int fd, const struct ks_storm *storm,
+		    const struct th_stack *s, char *all)
+{
+	size_t len = s->addrlen * (size_t)(storm->survivors + storm->victims);
+
+	th_eq(send(fd, s->addr, s->addrlen, MSG_NOSIGNAL), s->addrlen);
+	th_eq(recv(fd, all, len, 0), len);
+}
+
+void ks_check_notice(const struct ks_storm *storm)
+{
+	uint64_t last = 0, now = th_now_ns();
+
+	for (int i = storm->survivors; i < KS_RANKS; i++) {
+		uint64_t at = atomic_load(&ks_shared->killed_ns[i]);
+
+		last = at > last ? at : last;
+	}
+	th_check(now <
+		 last + UINT64_C(1000000) * KS_NOTICE_MS * th_time_scale());
+}
+
+/* A victim as its manager sees it. */
+struct prey {
+	pid_t pid;		/* process */
+	int fd;			/* socket to it */
+	char addr[TH_MAX_ADDR]; /* its name, zeros if it has none */
+	size_t len;		/* bytes of a name; 0: not known yet */
+};
+
+static void prey_start(struct prey *p, const struct ks_storm *storm, int rank,
+		       unsigned long no)
+{
+	int fds[2];
+
+	atomic_store(&ks_shared->killed_ns[rank], 0);
+	th_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
+	p->pid = fork();
+	th_check(p->pid >= 0);
+	if (!p->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fds[0]);
+		storm->victim(fds[1], storm, rank, no);
+	}
+	close(fds[1]);
+	p->fd = fds[0];
+	memset(p->addr, 0, sizeof(p->addr));
+}
+
+static void prey_kill(struct prey *p, int rank)
+{
+	int status;
+
+	atomic_store(&ks_shared->killed_ns[rank], th_now_ns());
+	kill(p->pid, SIGKILL);
+	th_eq(waitpid(p->pid, &status, 0), p->pid);
+	th_check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	close(p->fd);
+}
+
+/*
+ * Waits @us at most (0: as long as it takes) for the address; without one it
+ * stays zeros.
+ */
+static void prey_addr(struct prey *p, unsigned int us)
+{
+	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
+	ssize_t n;
+
+	if (us && poll(&pfd, 1, (int)us / 1000) == 0)
+		return;
+	n = recv(p->fd, p->addr, sizeof(p->addr), 0);
+	th_check(n > 0);
+	p->len = (size_t)n;
+}
+
+/* Microseconds, short times as likely as long ones. */
+static unsigned int random_us(uint64_t *state, unsigned int bits)
+{
+	uint64_t r = th_random(state);
+
+	return (unsigned int)(r >> 32) & ((1u << (r % bits + 1)) - 1);
+}
+
+static void hunt(struct th_self *self, const struct ks_storm *storm,
+		 unsigned long no, uint64_t *state, size_t len)
+{
+	bool early = th_random(state) % 5 == 0;
+	char all[KS_RANKS * TH_MAX_ADDR];
+	struct prey p = { 0 };
+
+	prey_start(&p, storm, self->rank, no);
+	if (early) {
+		prey_addr(&p, 1000 + random_us(state, 15));
+		prey_kill(&p, self->rank);
+	} else {
+		prey_addr(&p, 0);
+		th_eq(p.len, len);
+	}
+	ks_addresses(self, p.addr, len, all);
+	if (!early) {
+		send(p.fd, all, len * (size_t)self->size, MSG_NOSIGNAL);
+		th_sleep_us(random_us(state, storm->life_bits));
+		prey_kill(&p, self->rank);
+	}
+	th_barrier(self, "round");
+}
+
+static void manager(struct th_self *self, const struct ks_storm *storm)
+{
+	uint64_t state = (uint64_t)self->rank;
+	char all[KS_RANKS * TH_MAX_ADDR];
+	struct prey p = { 0 };
+
+	/* the first one only tells how long addresses are */
+	prey_start(&p, storm, self->rank, 0);
+	prey_addr(&p, 0);
+	prey_kill(&p, self->rank);
+	ks_addresses(self, p.addr, p.len, all);
+	for (unsigned long no = 1; no <= storm->rounds; no++)
+		hunt(self, storm, no, &state, p.len);
+}
+
+static void storm_main(struct th_self *self)
+{
+	const struct ks_storm *storm = self->arg;
+
+	if (self->rank < storm->survivors)
+		storm->survive(self, storm);
+	else
+		manager(self, storm);
+}
+
+void ks_storm_run(struct ks_storm *storm)
+{
+	unsigned int before = probe_leftovers();
+
+	memset(ks_shared, 0, sizeof(*ks_shared));
+	th_run(storm->survivors + storm->victims, storm_main, storm,
+	       30 + 2 * (unsigned int)storm->rounds);
+	assert_int_equal(probe_leftovers(), before);
+}
+
+unsigned long ks_storm_rounds(void)
+{
+	const char *quick = getenv("SHRIMP_QUICK");
+
+	if (th_long())
+		return 1000;
+	return th_sanitized() || (quick && atoi(quick)) ? 5 : 50;
 }

@@ -20,7 +20,8 @@ enum {
 	KS_VICTIM = 1,	     /* rank that dies */
 	KS_OTHER = 2,	     /* rank that stays, where there are three */
 	KS_NOTICE_MS = 5000, /* a death is noticed within (contract P4) */
-	KS_TAG = 5	     /* of most messages */
+	KS_TAG = 5,	     /* of most messages */
+	KS_RANKS = 8	     /* of a storm at most */
 };
 
 /* What the processes of a test share; zero when a test begins. */
@@ -28,6 +29,8 @@ struct ks_shared {
 	_Atomic uint32_t go;	   /* the victim may go on, or die */
 	_Atomic uint32_t sleeping; /* the survivor is about to sleep */
 	_Atomic uint32_t pid;	   /* of the victim */
+	/* when each rank's victim of this round was killed; 0: it was not */
+	_Atomic uint64_t killed_ns[KS_RANKS];
 };
 
 extern struct ks_shared *ks_shared;
@@ -103,6 +106,54 @@ void ks_survivors_go_on(struct th_stack *s, struct th_self *self);
 
 /* Waits until the process has counted @n messages lost with a dead peer. */
 void ks_dropped_soon(struct th_stack *s, uint64_t n);
+
+/* ---- storms --------------------------------------------------------- */
+
+/*
+ * Processes work at each other, some of them are killed at random instants,
+ * round after round. Ranks below the number of survivors live through all
+ * rounds, with one endpoint each. The other ranks are managers: in each round
+ * a manager forks a victim, hands its address to the survivors and kills it,
+ * at times before it has an address.
+ */
+struct ks_storm {
+	int survivors;		/* ranks that live */
+	int victims;		/* ranks that kill */
+	unsigned long rounds;	/* rounds */
+	unsigned int life_bits; /* a victim lives 2^n microseconds at most */
+	unsigned int role;	/* of the victims, for them to tell */
+	/* what a survivor runs: ks_addresses() first, then in each round */
+	void (*survive)(struct th_self *self, const struct ks_storm *storm);
+	/* what a victim runs, with ks_victim_meet(); it does not return */
+	void (*victim)(int fd, const struct ks_storm *storm, int rank,
+		       unsigned long no);
+};
+
+/*
+ * Parent: runs the storm; nothing of shrimp is left behind. 2 s a round, and
+ * 30 s.
+ */
+void ks_storm_run(struct ks_storm *storm);
+
+/* 50 rounds; 1000 in long runs; 5 in quick ones and in sanitizer builds. */
+unsigned long ks_storm_rounds(void);
+
+/* Everybody's addresses; victims that died too early have none, but zeros. */
+void ks_addresses(struct th_self *self, const char *addr, size_t len,
+		  char *all);
+
+/*
+ * Victim: tells the address of @s through @fd, learns the others', as
+ * ks_addresses().
+ */
+void ks_victim_meet(int fd, const struct ks_storm *storm,
+		    const struct th_stack *s, char *all);
+
+/* True if there is an address of another rank than @rank at place @i. */
+bool ks_is_peer(const struct th_stack *s, const char *all, int i, int rank);
+
+/* Survivor, when it knows all deaths: the last one was noticed in time. */
+void ks_check_notice(const struct ks_storm *storm);
 
 /* A failure inside these names the line of the test. */
 #define ks_error_soon(...)	 (TH_AT(), (ks_error_soon)(__VA_ARGS__))

@@ -2,14 +2,12 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * Processes exchange messages of all sizes while some of them are killed at
- * random instants, round after round (contract P4, L1).
+ * random instants, round after round (contract P4, L1): a storm of
+ * kill_steps.h.
  *
- * Ranks below the number of survivors live through all rounds, with one
- * endpoint each. The other ranks are managers: in each round a manager forks
- * a victim, hands its address to the survivors and kills it, at times before
- * it has an address. Everything on the way from one process to another in
- * one round is a stream: the n-th message of a stream has a length and a
- * pattern that both sides can compute.
+ * Everything on the way from one process to another in one round is a stream:
+ * the n-th message of a stream has a length and a pattern that both sides can
+ * compute.
  *
  * 50 rounds; 1000 with SHRIMP_LONG=1; 5 with SHRIMP_QUICK=1 and in sanitizer
  * builds.
@@ -17,46 +15,26 @@
  * Limit: 300 s
  */
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env_probe.h"
 #include "harness.h"
+#include "kill_steps.h"
 
 enum {
-	MAX_RANKS = 8,	   /* survivors and victims */
 	WINDOW = 2,	   /* sends under way to a peer */
 	DEPTH = 3,	   /* receives posted for a peer */
 	MSG_MAX = 1 << 20, /* longest message */
 	EARLY = 20,	   /* messages per stream while victims live */
 	TOTAL = 40,	   /* messages per stream in a round */
-	NOTICE_MS = 5000,  /* a death is noticed within (contract P4) */
 	ROUND_MS = 20000,  /* a round takes at most */
 	FD_SLACK = 8,	   /* descriptors that may come and go */
 	MAP_SLACK = 24,	   /* mappings of segments likewise */
 	GAP_MAX = 70,	   /* messages a dead peer can take along */
 	LANE_KIB = 16	   /* segment of a lane */
 };
-
-/* How big a storm is. */
-struct storm {
-	int survivors;	      /* ranks that live */
-	int victims;	      /* ranks that kill */
-	unsigned long rounds; /* rounds */
-};
-
-/* When each rank's victim of this round was killed, on the clock. */
-struct times {
-	_Atomic uint64_t killed_ns[MAX_RANKS];
-};
-
-static struct times *times;
 
 struct chan;
 
@@ -88,22 +66,22 @@ struct chan {
 
 /* What a process does in a round. */
 struct round {
-	struct th_stack *s;	   /* its endpoint */
-	const struct storm *storm; /* how many are there */
-	int rank;		   /* its rank */
-	unsigned long no;	   /* number of the round */
-	unsigned int limit;	   /* messages per immortal stream, now */
-	unsigned int any_done;	   /* receives from any source that ended */
-	struct slot any;	   /* receive from any source */
-	int nch;		   /* channels in use */
-	struct chan ch[MAX_RANKS]; /* by peer */
+	struct th_stack *s;	      /* its endpoint */
+	const struct ks_storm *storm; /* how many are there */
+	int rank;		      /* its rank */
+	unsigned long no;	      /* number of the round */
+	unsigned int limit;	      /* messages per immortal stream, now */
+	unsigned int any_done;	      /* receives from any source that ended */
+	struct slot any;	      /* receive from any source */
+	int nch;		      /* channels in use */
+	struct chan ch[KS_RANKS];     /* by peer */
 };
 
 /* ---- streams ------------------------------------------------------------ */
 
 static uint64_t stream_id(unsigned long round, int from, int to)
 {
-	return ((uint64_t)round * MAX_RANKS + (uint64_t)from) * MAX_RANKS +
+	return ((uint64_t)round * KS_RANKS + (uint64_t)from) * KS_RANKS +
 	       (uint64_t)to;
 }
 
@@ -150,7 +128,7 @@ static void chans_free(struct round *r)
 {
 	int i, j;
 
-	for (i = 0; i < MAX_RANKS; i++)
+	for (i = 0; i < KS_RANKS; i++)
 		for (j = 0; j < WINDOW + DEPTH; j++)
 			free(r->ch[i].slot[j].buf);
 	free(r->any.buf);
@@ -250,7 +228,7 @@ static void check_message(const struct round *r, const struct slot *sl,
 	const struct chan *ch = sl->ch;
 	unsigned int n = sl->n, last = n;
 
-	if (ch->mortal && atomic_load(&times->killed_ns[ch->peer]))
+	if (ch->mortal && atomic_load(&ks_shared->killed_ns[ch->peer]))
 		last += GAP_MAX;
 	while (!is_message(sl, len, n))
 		if (n++ == last)
@@ -316,7 +294,6 @@ static void turn(struct round *r)
 
 static void round_init(struct round *r, const char *all)
 {
-	static const char none[TH_MAX_ADDR];
 	size_t len = r->s->addrlen;
 	int i, n = r->storm->survivors + r->storm->victims;
 
@@ -324,11 +301,10 @@ static void round_init(struct round *r, const char *all)
 	r->limit = EARLY;
 	r->any_done = 0;
 	for (i = 0; i < n; i++) {
-		const char *addr = all + (size_t)i * len;
-
-		if (i == r->rank || memcmp(addr, none, len) == 0)
+		if (!ks_is_peer(r->s, all, i, r->rank))
 			continue;
-		chan_init(&r->ch[r->nch++], r, i, th_insert(r->s, addr));
+		chan_init(&r->ch[r->nch++], r, i,
+			  th_insert(r->s, all + (size_t)i * len));
 	}
 }
 
@@ -370,19 +346,6 @@ static void too_slow(const struct round *r)
 		r->no);
 }
 
-/* The last death was noticed in time. */
-static void check_notice(const struct round *r)
-{
-	uint64_t last = 0, now = th_now_ns(), at;
-	int i;
-
-	for (i = r->storm->survivors; i < MAX_RANKS; i++) {
-		at = atomic_load(&times->killed_ns[i]);
-		last = at > last ? at : last;
-	}
-	th_check(now < last + UINT64_C(1000000) * NOTICE_MS * th_time_scale());
-}
-
 static uint64_t any_tag(const struct round *r)
 {
 	return UINT64_C(1) << 60 | r->no;
@@ -410,7 +373,7 @@ static void survive(struct round *r, fi_addr_t next)
 	while (!all_finished(r) || !r->any_done) {
 		turn(r);
 		if (r->limit == EARLY && victims_gone(r)) {
-			check_notice(r);
+			ks_check_notice(r->storm);
 			r->limit = TOTAL;
 			any_serve(r, next);
 		}
@@ -449,13 +412,6 @@ static void check_footprint(const struct footprint *base, int victims,
 		round, f.fds, f.maps, f.kib, base->fds, base->maps, base->kib);
 }
 
-/* Everybody's addresses; victims that died too early have none. */
-static void exchange(struct th_self *self, const char *addr, size_t len,
-		     char *all)
-{
-	th_gather(self, "addresses", addr, all, len);
-}
-
 static void forget_victims(struct round *r)
 {
 	int i;
@@ -464,23 +420,23 @@ static void forget_victims(struct round *r)
 		th_eq(fi_av_remove(r->s->av, &r->ch[i].addr, 1, 0), 0);
 }
 
-static void survivor(struct th_self *self, const struct storm *storm)
+static void survivor(struct th_self *self, const struct ks_storm *storm)
 {
 	static struct round r;
 	unsigned long warm = storm->rounds < 10 ? 2 : 5;
 	struct footprint base = { 0 };
-	char all[MAX_RANKS * TH_MAX_ADDR];
+	char all[KS_RANKS * TH_MAX_ADDR];
 	struct th_stack_opts o = { .caps = FI_TAGGED | FI_DIRECTED_RECV };
 	struct th_stack s;
 	fi_addr_t next;
 
 	th_stack_open(&s, &o);
-	exchange(self, s.addr, s.addrlen, all);
+	ks_addresses(self, s.addr, s.addrlen, all);
 	next = th_insert(&s, all + s.addrlen * (size_t)((self->rank + 1) %
 							storm->survivors));
 	r = (struct round){ .s = &s, .storm = storm, .rank = self->rank };
 	for (r.no = 1; r.no <= storm->rounds; r.no++) {
-		exchange(self, s.addr, s.addrlen, all);
+		ks_addresses(self, s.addr, s.addrlen, all);
 		round_init(&r, all);
 		survive(&r, next);
 		th_barrier_progress(self, &s, "round");
@@ -498,175 +454,47 @@ static void survivor(struct th_self *self, const struct storm *storm)
 /* ---- victims ---------------------------------------------------------------------- */
 
 /* Opens, tells its address through @fd, learns the others', talks for ever. */
-static void victim(int fd, const struct storm *storm, int rank,
+static void victim(int fd, const struct ks_storm *storm, int rank,
 		   unsigned long no)
 {
 	static struct round r;
 	struct th_stack_opts o = { .caps = FI_TAGGED | FI_DIRECTED_RECV };
-	char all[MAX_RANKS * TH_MAX_ADDR];
+	char all[KS_RANKS * TH_MAX_ADDR];
 	struct th_stack s;
-	size_t len;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	th_stack_open(&s, &o);
-	len = s.addrlen * (size_t)(storm->survivors + storm->victims);
-	th_eq(send(fd, s.addr, s.addrlen, MSG_NOSIGNAL), s.addrlen);
-	th_eq(recv(fd, all, len, 0), len);
+	ks_victim_meet(fd, storm, &s, all);
 	r = (struct round){ .s = &s, .storm = storm, .rank = rank, .no = no };
 	round_init(&r, all);
 	for (;;)
 		turn(&r);
 }
 
-/* A victim as its manager sees it. */
-struct prey {
-	pid_t pid;		/* process */
-	int fd;			/* socket to it */
-	char addr[TH_MAX_ADDR]; /* its name, zeros if it has none */
-	size_t len;		/* bytes of a name; 0: not known yet */
-};
-
-static void prey_start(struct prey *p, const struct storm *storm, int rank,
-		       unsigned long no)
-{
-	int fds[2];
-
-	atomic_store(&times->killed_ns[rank], 0);
-	th_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
-	p->pid = fork();
-	th_check(p->pid >= 0);
-	if (!p->pid) {
-		close(fds[0]);
-		victim(fds[1], storm, rank, no);
-	}
-	close(fds[1]);
-	p->fd = fds[0];
-	memset(p->addr, 0, sizeof(p->addr));
-}
-
-static void prey_kill(struct prey *p, int rank)
-{
-	int status;
-
-	atomic_store(&times->killed_ns[rank], th_now_ns());
-	kill(p->pid, SIGKILL);
-	th_eq(waitpid(p->pid, &status, 0), p->pid);
-	th_check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	close(p->fd);
-}
-
-/*
- * Waits @us at most (0: as long as it takes) for the address. False if there
- * is none yet.
- */
-static bool prey_addr(struct prey *p, unsigned int us)
-{
-	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
-	ssize_t n;
-
-	if (us && poll(&pfd, 1, (int)us / 1000) == 0)
-		return false;
-	n = recv(p->fd, p->addr, sizeof(p->addr), 0);
-	th_check(n > 0);
-	p->len = (size_t)n;
-	return true;
-}
-
-/* Microseconds, short times as likely as long ones. */
-static unsigned int random_us(uint64_t *state, unsigned int bits)
-{
-	uint64_t r = th_random(state);
-
-	return (unsigned int)(r >> 32) & ((1u << (r % bits + 1)) - 1);
-}
-
-static void hunt(struct th_self *self, const struct storm *storm,
-		 unsigned long no, uint64_t *state, size_t len)
-{
-	bool early = th_random(state) % 5 == 0;
-	char all[MAX_RANKS * TH_MAX_ADDR];
-	struct prey p = { 0 };
-
-	prey_start(&p, storm, self->rank, no);
-	if (early) {
-		prey_addr(&p, 1000 + random_us(state, 15));
-		prey_kill(&p, self->rank);
-	} else {
-		prey_addr(&p, 0);
-		th_eq(p.len, len);
-	}
-	exchange(self, p.addr, len, all);
-	if (!early) {
-		send(p.fd, all, len * (size_t)self->size, MSG_NOSIGNAL);
-		th_sleep_us(random_us(state, 17));
-		prey_kill(&p, self->rank);
-	}
-	th_barrier(self, "round");
-}
-
-static void manager(struct th_self *self, const struct storm *storm)
-{
-	uint64_t state = (uint64_t)self->rank;
-	char all[MAX_RANKS * TH_MAX_ADDR];
-	struct prey p = { 0 };
-	unsigned long no;
-
-	/* the first one only tells how long addresses are */
-	prey_start(&p, storm, self->rank, 0);
-	prey_addr(&p, 0);
-	prey_kill(&p, self->rank);
-	exchange(self, p.addr, p.len, all);
-	for (no = 1; no <= storm->rounds; no++)
-		hunt(self, storm, no, &state, p.len);
-}
-
-static void storm_main(struct th_self *self)
-{
-	const struct storm *storm = self->arg;
-
-	if (self->rank < storm->survivors)
-		survivor(self, storm);
-	else
-		manager(self, storm);
-}
-
 /* ---- tests ------------------------------------------------------------------------- */
 
-static void storm_run(struct storm *storm)
+static void storm(int survivors, int victims, unsigned long rounds)
 {
-	unsigned int before = probe_leftovers();
+	struct ks_storm storm = { .survivors = survivors,
+				  .victims = victims,
+				  .rounds = rounds,
+				  .life_bits = 17,
+				  .survive = survivor,
+				  .victim = victim };
 
-	memset(times, 0, sizeof(*times));
-	th_run(storm->survivors + storm->victims, storm_main, storm,
-	       30 + 2 * (unsigned int)storm->rounds);
-	assert_int_equal(probe_leftovers(), before);
-}
-
-/* The rounds of the storm: not those of th_rounds(). */
-static unsigned long storm_rounds(void)
-{
-	const char *quick = getenv("SHRIMP_QUICK");
-
-	if (th_long())
-		return 1000;
-	return th_sanitized() || (quick && atoi(quick)) ? 5 : 50;
+	ks_storm_run(&storm);
 }
 
 static void contract_L1_storm(void **state)
 {
-	struct storm storm = { 3, 2, storm_rounds() };
-
 	(void)state;
-	storm_run(&storm);
+	storm(3, 2, ks_storm_rounds());
 }
 
 /* One survivor, one victim after the other: its lane serves them all. */
 static void contract_L1_lane_reused(void **state)
 {
-	struct storm storm = { 1, 1, 20 };
-
 	(void)state;
-	storm_run(&storm);
+	storm(1, 1, 20);
 }
 
 static const struct CMUnitTest kill_storm[] = {
@@ -678,7 +506,7 @@ int main(int argc, char **argv)
 {
 	if (th_is_shrimp())
 		probe_isolate(64);
-	times = probe_shared(sizeof(*times));
+	ks_init();
 	return th_main(argc, argv, "kill_storm", kill_storm,
 		       sizeof(kill_storm) / sizeof(kill_storm[0]));
 }
