@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "harness.h"
+#include "rma_kit.h"
 
 #include <complex.h>
 #include <rdma/fi_atomic.h>
@@ -15,17 +16,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "env_probe.h"
 #include "rdma/fi_ext_shrimp.h"
 #include "shm/atomic.h"
 
 enum {
 	LEN = 1 << 16, /* bytes of a region */
-	KEY = 5,
-	N = 5, /* elements of a call */
+	N = 5,	       /* elements of a call */
 	SIZE_MAX_ELEMENT = 32,
 };
-
-#define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /* ---- what the operations do --------------------------------------------- */
 
@@ -244,42 +243,6 @@ static union any value(const struct type *t, uint64_t *seed)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Memory of the peer, registered. */
-struct region {
-	struct fi_ops_shrimp_mem *ops; /* NULL: private memory */
-	struct fid_domain *domain;     /* whose */
-	unsigned char *p;	       /* LEN bytes */
-	struct fid_mr *mr;	       /* with key KEY */
-};
-
-static struct region region_new(struct th_stack *s, bool device,
-				uint64_t access)
-{
-	struct region r = { .domain = s->domain };
-
-	if (device) {
-		th_ok(fi_open_ops(&s->domain->fid, FI_SHRIMP_OPS_MEM, 0,
-				  (void **)&r.ops, NULL));
-		th_ok(r.ops->alloc(&s->domain->fid, LEN, 0, (void **)&r.p));
-	} else {
-		r.p = aligned_alloc(4096, LEN);
-		th_check(r.p != NULL);
-	}
-	memset(r.p, 0, LEN);
-	th_ok(fi_mr_reg(s->domain, r.p, LEN, access, 0, KEY, 0, &r.mr, NULL));
-	return r;
-}
-
-static void region_free(struct region *r)
-{
-	if (r->mr)
-		th_ok(fi_close(&r->mr->fid));
-	if (r->ops)
-		th_ok(r->ops->free(&r->domain->fid, r->p));
-	else
-		free(r->p);
-}
-
 static const struct th_stack_opts plain = {
 	.caps = FI_MSG | FI_RMA | FI_ATOMIC,
 	.mr_mode = FI_MR_ALLOCATED,
@@ -310,13 +273,13 @@ static void issue(struct th_stack *a, struct call *k, uint64_t addr)
 
 	if (k->flags & FI_COMPARE_ATOMIC)
 		th_ok(fi_compare_atomic(ep, k->x, N, NULL, k->c, NULL, k->was,
-					NULL, to, addr, KEY, k->t->type, k->op,
-					k));
+					NULL, to, addr, RK_KEY, k->t->type,
+					k->op, k));
 	else if (k->flags & FI_FETCH_ATOMIC)
 		th_ok(fi_fetch_atomic(ep, k->x, N, NULL, k->was, NULL, to, addr,
-				      KEY, k->t->type, k->op, k));
+				      RK_KEY, k->t->type, k->op, k));
 	else
-		th_ok(fi_atomic(ep, k->x, N, NULL, to, addr, KEY, k->t->type,
+		th_ok(fi_atomic(ep, k->x, N, NULL, to, addr, RK_KEY, k->t->type,
 				k->op, k));
 	done(a, k->flags ? FI_READ : FI_WRITE, k);
 }
@@ -373,7 +336,7 @@ static bool exists(const struct type *t, enum fi_op op, uint64_t flags)
 	return flags != FI_COMPARE_ATOMIC;
 }
 
-static void each_call(struct th_stack *a, struct region *r, uint64_t flags)
+static void each_call(struct th_stack *a, struct rk_region *r, uint64_t flags)
 {
 	static const size_t offs[] = { 64, 4096 - 16, 65, 4096 - 7 };
 	uint64_t seed = 11;
@@ -403,16 +366,13 @@ static void each_call(struct th_stack *a, struct region *r, uint64_t flags)
 
 static void every_call(bool device)
 {
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 
-	th_pair_open(&a, &b, &plain);
-	r = region_new(&b, device, RW);
-	each_call(&a, &r, 0);
-	each_call(&a, &r, FI_FETCH_ATOMIC);
-	each_call(&a, &r, FI_COMPARE_ATOMIC);
-	region_free(&r);
-	th_pair_close(&a, &b);
+	rk_bed_open(&t, &plain, device, LEN);
+	each_call(&t.a, &t.r, 0);
+	each_call(&t.a, &t.r, FI_FETCH_ATOMIC);
+	each_call(&t.a, &t.r, FI_COMPARE_ATOMIC);
+	rk_bed_close(&t);
 }
 
 static void calls_device(struct th_self *self)
@@ -430,7 +390,7 @@ static void calls_private(struct th_self *self)
 static void calls_self(struct th_self *self)
 {
 	struct th_stack a;
-	struct region r;
+	struct rk_region r;
 	uint8_t name[64];
 	size_t len = sizeof(name);
 	fi_addr_t peers[2];
@@ -441,11 +401,11 @@ static void calls_self(struct th_self *self)
 		th_ok(fi_getname(&a.ep->fid, name, &len));
 		peers[1] = th_insert(&a, name);
 		a.peers = peers;
-		r = region_new(&a, device, RW);
+		r = rk_region_new(&a, device, LEN, RK_RW);
 		each_call(&a, &r, 0);
 		each_call(&a, &r, FI_FETCH_ATOMIC);
 		each_call(&a, &r, FI_COMPARE_ATOMIC);
-		region_free(&r);
+		rk_region_free(&r);
 		a.peers = NULL;
 		th_stack_close(&a);
 	}
@@ -458,7 +418,7 @@ static void lists(bool device)
 	uint64_t x[6] = { 1, 2, 3, 4, 5, 6 }, was[6] = { 0 };
 	struct fi_ioc op[3] = { { x, 1 }, { x + 1, 0 }, { x + 1, 5 } };
 	struct fi_ioc res[2] = { { was, 4 }, { was + 4, 2 } };
-	struct fi_rma_ioc there[2] = { { 800, 2, KEY }, { 8, 4, KEY } };
+	struct fi_rma_ioc there[2] = { { 800, 2, RK_KEY }, { 8, 4, RK_KEY } };
 	struct fi_msg_atomic m = { .msg_iov = op,
 				   .iov_count = 3,
 				   .rma_iov = there,
@@ -466,18 +426,16 @@ static void lists(bool device)
 				   .datatype = FI_UINT64,
 				   .op = FI_SUM,
 				   .context = x };
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 	uint64_t *p;
 
-	th_pair_open(&a, &b, &plain);
-	r = region_new(&b, device, RW);
-	p = (uint64_t *)(void *)r.p;
+	rk_bed_open(&t, &plain, device, LEN);
+	p = (uint64_t *)(void *)t.r.p;
 	p[100] = 1000;
 	p[1] = 77;
-	m.addr = a.peers[1];
-	th_ok(fi_fetch_atomicmsg(a.ep, &m, res, NULL, 2, FI_COMPLETION));
-	done(&a, FI_READ, x);
+	m.addr = t.a.peers[1];
+	th_ok(fi_fetch_atomicmsg(t.a.ep, &m, res, NULL, 2, FI_COMPLETION));
+	done(&t.a, FI_READ, x);
 	th_eq(p[100], 1001);
 	th_eq(p[101], 2);
 	th_eq(p[1], 80);
@@ -485,12 +443,11 @@ static void lists(bool device)
 	th_eq(was[0], 1000);
 	th_eq(was[2], 77);
 	there[1].count = 3;
-	th_eq(fi_fetch_atomicmsg(a.ep, &m, res, NULL, 2, 0), -FI_EINVAL);
+	th_eq(fi_fetch_atomicmsg(t.a.ep, &m, res, NULL, 2, 0), -FI_EINVAL);
 	there[1].count = 4;
 	m.rma_iov_count = 17;
-	th_eq(fi_atomicmsg(a.ep, &m, 0), -FI_EINVAL);
-	region_free(&r);
-	th_pair_close(&a, &b);
+	th_eq(fi_atomicmsg(t.a.ep, &m, 0), -FI_EINVAL);
+	rk_bed_close(&t);
 }
 
 static void case_T27_lists(struct th_self *self)
@@ -503,34 +460,31 @@ static void case_T27_lists(struct th_self *self)
 /* As many as fi_atomicvalid(3) allows, and one more. */
 static void counts(bool device)
 {
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 	size_t n = 0;
 	double *x;
 
-	th_pair_open(&a, &b, &plain);
-	r = region_new(&b, device, RW);
-	th_ok(fi_atomicvalid(a.ep, FI_DOUBLE, FI_SUM, &n));
+	rk_bed_open(&t, &plain, device, LEN);
+	th_ok(fi_atomicvalid(t.a.ep, FI_DOUBLE, FI_SUM, &n));
 	th_check(n >= 128 && n * 8 <= LEN);
 	x = malloc((n + 1) * sizeof(*x));
 	for (size_t i = 0; i <= n; i++)
 		x[i] = (double)i;
 	for (int i = 0; i < 3; i++) {
-		th_ok(fi_atomic(a.ep, x, n, NULL, a.peers[1], 8, KEY, FI_DOUBLE,
-				FI_SUM, x));
-		done(&a, FI_WRITE, x);
+		th_ok(fi_atomic(t.a.ep, x, n, NULL, t.a.peers[1], 8, RK_KEY,
+				FI_DOUBLE, FI_SUM, x));
+		done(&t.a, FI_WRITE, x);
 	}
 	for (size_t i = 0; i < n; i++)
-		th_check(((double *)(void *)r.p)[i + 1] == 3 * (double)i);
-	th_eq(fi_atomic(a.ep, x, n + 1, NULL, a.peers[1], 8, KEY, FI_DOUBLE,
+		th_check(((double *)(void *)t.r.p)[i + 1] == 3 * (double)i);
+	th_eq(fi_atomic(t.a.ep, x, n + 1, NULL, t.a.peers[1], 8, RK_KEY,
+			FI_DOUBLE, FI_SUM, x),
+	      -FI_EINVAL);
+	th_eq(fi_atomic(t.a.ep, x, 0, NULL, t.a.peers[1], 8, RK_KEY, FI_DOUBLE,
 			FI_SUM, x),
 	      -FI_EINVAL);
-	th_eq(fi_atomic(a.ep, x, 0, NULL, a.peers[1], 8, KEY, FI_DOUBLE, FI_SUM,
-			x),
-	      -FI_EINVAL);
 	free(x);
-	region_free(&r);
-	th_pair_close(&a, &b);
+	rk_bed_close(&t);
 }
 
 static void limits(struct th_self *self)
@@ -544,116 +498,95 @@ static void limits(struct th_self *self)
 static void case_T17_inject(struct th_self *self)
 {
 	uint64_t x, sum = 0;
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 
 	(void)self;
 	for (int device = 0; device < 2; device++) {
 		struct th_deadline dl = th_patience();
 
-		th_pair_open(&a, &b, &plain);
-		r = region_new(&b, device, RW);
+		rk_bed_open(&t, &plain, device, LEN);
 		sum = 0;
 		for (uint64_t i = 1; i <= 300; i++) {
 			ssize_t ret;
 
 			do {
 				x = i;
-				ret = fi_inject_atomic(a.ep, &x, 1, a.peers[1],
-						       16, KEY, FI_UINT64,
-						       FI_SUM);
+				ret = fi_inject_atomic(t.a.ep, &x, 1,
+						       t.a.peers[1], 16, RK_KEY,
+						       FI_UINT64, FI_SUM);
 				x = 0xdead;
 				if (ret)
-					th_progress(&a);
+					th_progress(&t.a);
 			} while (ret == -FI_EAGAIN && !th_expired(&dl));
 			th_ok(ret);
 			sum += i;
 		}
-		while (rnic_load64_acquire((rnic_a64 *)(void *)(r.p + 16)) !=
+		while (rnic_load64_acquire((rnic_a64 *)(void *)(t.r.p + 16)) !=
 			       sum &&
 		       !th_expired(&dl))
-			th_progress(&a);
-		th_eq(*(uint64_t *)(void *)(r.p + 16), sum);
-		th_quiet(&a, 10);
-		region_free(&r);
-		th_pair_close(&a, &b);
+			th_progress(&t.a);
+		th_eq(*(uint64_t *)(void *)(t.r.p + 16), sum);
+		th_quiet(&t.a, 10);
+		rk_bed_close(&t);
 	}
 }
 
 /* ---- who may -------------------------------------------------------------- */
-
-static void refused(struct th_stack *s, int err, uint64_t addr)
-{
-	struct fi_cq_err_entry e = th_tx_err(s);
-	struct fi_shrimp_access_error d;
-
-	th_eq(e.err, err);
-	th_check(e.err_data_size >= sizeof(d) && e.err_data);
-	memcpy(&d, e.err_data, sizeof(d));
-	th_eq(d.key, KEY);
-	th_eq(d.addr, addr);
-	th_eq(d.err, err);
-}
 
 /* Refused with the right code, nothing changed, no event at the target. */
 static void try_all(struct th_stack *a, uint64_t addr, int base, int fetch)
 {
 	uint64_t x = 3, was = 9;
 
-	th_ok(fi_atomic(a->ep, &x, 1, NULL, a->peers[1], addr, KEY, FI_UINT64,
-			FI_SUM, &x));
+	th_ok(fi_atomic(a->ep, &x, 1, NULL, a->peers[1], addr, RK_KEY,
+			FI_UINT64, FI_SUM, &x));
 	if (base)
-		refused(a, base, addr);
+		rk_refused(a, base, RK_KEY, addr, 8);
 	else
 		done(a, FI_WRITE, &x);
 	th_ok(fi_fetch_atomic(a->ep, &x, 1, NULL, &was, NULL, a->peers[1], addr,
-			      KEY, FI_UINT64, FI_SUM, &x));
+			      RK_KEY, FI_UINT64, FI_SUM, &x));
 	if (fetch)
-		refused(a, fetch, addr);
+		rk_refused(a, fetch, RK_KEY, addr, 8);
 	else
 		done(a, FI_READ, &x);
 }
 
 static void contract_R6_atomics(struct th_self *self)
 {
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 
 	(void)self;
 	for (int device = 0; device < 2; device++) {
-		th_pair_open(&a, &b, &plain);
-		r = region_new(&b, device, FI_REMOTE_WRITE);
-		try_all(&a, 8, 0, FI_EACCES);
-		th_settle(&a);
-		th_eq(r.p[8], 3);
-		region_free(&r);
-		r = region_new(&b, device, FI_REMOTE_READ);
-		try_all(&a, 8, FI_EACCES, FI_EACCES);
-		th_eq(r.p[8], 0);
-		region_free(&r);
-		th_pair_close(&a, &b);
+		th_pair_open(&t.a, &t.b, &plain);
+		t.r = rk_region_new(&t.b, device, LEN, FI_REMOTE_WRITE);
+		try_all(&t.a, 8, 0, FI_EACCES);
+		th_settle(&t.a);
+		th_eq(t.r.p[8], 3);
+		rk_region_free(&t.r);
+		t.r = rk_region_new(&t.b, device, LEN, FI_REMOTE_READ);
+		try_all(&t.a, 8, FI_EACCES, FI_EACCES);
+		th_eq(t.r.p[8], 0);
+		rk_bed_close(&t);
 	}
 }
 
 static void case_M7_last_element(struct th_self *self)
 {
-	struct th_stack a, b;
-	struct region r;
+	struct rk_bed t;
 
 	(void)self;
 	for (int device = 0; device < 2; device++) {
-		th_pair_open(&a, &b, &plain);
-		r = region_new(&b, device, RW);
-		try_all(&a, LEN - 8, 0, 0);
-		try_all(&a, LEN - 7, FI_EINVAL, FI_EINVAL);
-		try_all(&a, LEN, FI_EINVAL, FI_EINVAL);
-		try_all(&a, UINT64_MAX - 7, FI_EINVAL, FI_EINVAL);
-		th_eq(r.p[LEN - 8], 6);
-		th_ok(fi_close(&r.mr->fid));
-		try_all(&a, 0, FI_EKEYREJECTED, FI_EKEYREJECTED);
-		r.mr = NULL;
-		region_free(&r);
-		th_pair_close(&a, &b);
+		rk_bed_open(&t, &plain, device, LEN);
+		try_all(&t.a, LEN - 8, 0, 0);
+		try_all(&t.a, LEN - 7, FI_EINVAL, FI_EINVAL);
+		try_all(&t.a, LEN, FI_EINVAL, FI_EINVAL);
+		try_all(&t.a, UINT64_MAX - 7, FI_EINVAL, FI_EINVAL);
+		th_eq(t.r.p[LEN - 8], 6);
+		th_ok(fi_close(&t.r.mr->fid));
+		try_all(&t.a, 0, FI_EKEYREJECTED, FI_EKEYREJECTED);
+		t.r.mr = NULL;
+		rk_bed_close(&t);
 	}
 }
 
@@ -676,7 +609,7 @@ static void add(struct th_stack *s, size_t off, const void *x,
 	unsigned char was[32];
 
 	th_post(s, fi_fetch_atomic(s->ep, x, 1, NULL, was, NULL, s->peers[0],
-				   off, KEY, type, FI_SUM, was));
+				   off, RK_KEY, type, FI_SUM, was));
 	done(s, FI_READ, was);
 }
 
@@ -710,7 +643,7 @@ static void check_words(const struct words *w, unsigned long n, uint64_t own)
 static void exact(struct th_self *self, bool device)
 {
 	unsigned long rounds = th_rounds(3000);
-	struct region r = { .p = NULL };
+	struct rk_region r = { .p = NULL };
 	struct words *w = NULL;
 	struct th_stack s;
 	uint64_t own = 0;
@@ -718,7 +651,7 @@ static void exact(struct th_self *self, bool device)
 	th_stack_open(&s, &plain);
 	th_stack_connect(&s, self);
 	if (!self->rank) {
-		r = region_new(&s, device, RW);
+		r = rk_region_new(&s, device, LEN, RK_RW);
 		w = (struct words *)(void *)r.p;
 	}
 	th_barrier_progress(self, &s, "ready");
@@ -737,7 +670,7 @@ static void exact(struct th_self *self, bool device)
 		check_words(w, rounds * ADDERS, own);
 	th_barrier_progress(self, &s, "checked");
 	if (w)
-		region_free(&r);
+		rk_region_free(&r);
 	th_stack_close(&s);
 }
 
@@ -767,33 +700,22 @@ static void move_lens(struct th_stack *s)
 
 	for (size_t i = 0; i < 7; i++) {
 		th_fill(buf, lens[i], i);
-		th_ok(fi_write(s->ep, buf, lens[i], NULL, to, 3, KEY, buf));
+		th_ok(fi_write(s->ep, buf, lens[i], NULL, to, 3, RK_KEY, buf));
 		moved(s, FI_WRITE);
 		memset(buf, 0, LEN);
-		th_ok(fi_read(s->ep, buf, lens[i], NULL, to, 3, KEY, buf));
+		th_ok(fi_read(s->ep, buf, lens[i], NULL, to, 3, RK_KEY, buf));
 		moved(s, FI_READ);
 		th_verify(buf, lens[i], i);
 		th_ok(fi_read(s->ep, buf, lens[i], NULL, to, LEN - lens[i] + 1,
-			      KEY, buf));
+			      RK_KEY, buf));
 		th_eq(th_tx_err(s).err, FI_EINVAL);
 	}
 	free(buf);
 }
 
-static struct fi_shrimp_stats stats_of(struct th_stack *s)
-{
-	struct fi_shrimp_stats st = { .size = sizeof(st) };
-	struct fi_ops_shrimp_stats *ops;
-
-	th_ok(fi_open_ops(&s->fabric->fid, FI_SHRIMP_OPS_STATS, 0,
-			  (void **)&ops, NULL));
-	th_ok(ops->read(&s->fabric->fid, &st));
-	return st;
-}
-
 static void without_cma(struct th_self *self)
 {
-	struct region r = { .p = NULL };
+	struct rk_region r = { .p = NULL };
 	struct fi_shrimp_stats st;
 	struct th_stack s;
 
@@ -801,11 +723,11 @@ static void without_cma(struct th_self *self)
 	th_stack_open(&s, &plain);
 	th_stack_connect(&s, self);
 	if (!self->rank)
-		r = region_new(&s, false, RW);
+		r = rk_region_new(&s, false, LEN, RK_RW);
 	th_barrier_progress(self, &s, "ready");
 	if (self->rank)
 		move_lens(&s);
-	st = stats_of(&s);
+	st = probe_stats(&s.fabric->fid);
 	th_eq(st.rma_ops[FI_SHRIMP_REACH_CMA], 0);
 	if (self->rank)
 		/* what is out of bounds is refused without asking */
@@ -814,7 +736,7 @@ static void without_cma(struct th_self *self)
 	th_barrier(self, "moved");
 	th_settle(&s);
 	if (!self->rank)
-		region_free(&r);
+		rk_region_free(&r);
 	th_barrier_progress(self, &s, "end");
 	th_stack_close(&s);
 }

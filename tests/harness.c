@@ -882,6 +882,14 @@ bool th_group_pump(struct th_group *g, int ms)
 	return group_alive(g);
 }
 
+void th_group_serve(struct th_group *g, unsigned int ms)
+{
+	uint64_t end = th_now_ns() + UINT64_C(1000000) * ms;
+
+	while (th_now_ns() < end)
+		th_group_pump(g, 10);
+}
+
 /* Frees the group and passes its outcome to cmocka. */
 static void group_end(struct th_group *g)
 {

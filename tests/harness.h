@@ -258,6 +258,9 @@ void th_group_tell(struct th_group *g, int rank, uint64_t value);
  */
 bool th_group_pump(struct th_group *g, int ms);
 
+/* Serves the children for @ms milliseconds, whatever happens. */
+void th_group_serve(struct th_group *g, unsigned int ms);
+
 /*
  * Serves the children until child @rank has said th_note(@name); returns the
  * value. Each note is returned once, in order. Fails at the time limit or if

@@ -163,31 +163,6 @@ static void async_without_agent(struct th_self *self)
 
 /* ---- I1: a peer that stops inside ------------------------------------------------------ */
 
-enum { BIG = 16 << 20 };
-
-static size_t big(void)
-{
-	return th_sanitized() ? BIG / 4 : BIG;
-}
-
-static void stopped_writer(struct th_self *self, struct th_stack *s)
-{
-	unsigned char *buf = malloc(big());
-	struct rk_outcome e;
-
-	th_check(buf);
-	memset(buf, 1, big());
-	th_barrier(self, "registered");
-	th_note(self, "streams", 1);
-	do {
-		th_ok(fi_write(s->ep, buf, big(), NULL, s->peers[0], 0, KEY,
-			       s));
-		e = rk_end(s);
-	} while (!e.err);
-	th_eq(e.err, FI_EKEYREJECTED);
-	free(buf);
-}
-
 /* Domain and queue wait for the events; all of them come then. */
 static void closing_is_busy(struct th_stack *s, struct fid_eq *eq)
 {
@@ -201,7 +176,7 @@ static void closing_is_busy(struct th_stack *s, struct fid_eq *eq)
 
 static void stopped_owner(struct th_self *self, struct th_stack *s)
 {
-	struct rk_mem m = rk_mem_new(s, true, big());
+	struct rk_mem m = rk_mem_new(s, true, rk_big());
 	struct fi_ops_shrimp_mr *ops = rk_mr_ops(s);
 	struct fid_mr *mr[CLOSED]; /* the first is written to */
 	struct fid_eq *eq = eq_open(s);
@@ -235,21 +210,11 @@ static void stopped_main(struct th_self *self)
 
 	th_stack_open(&s, &o);
 	th_stack_connect(&s, self);
-	if (self->rank) {
-		stopped_writer(self, &s);
-		th_barrier(self, "rejected");
-	} else {
+	if (self->rank)
+		rk_stream(self, &s, KEY);
+	else
 		stopped_owner(self, &s);
-	}
 	th_stack_close(&s);
-}
-
-static void pump_for(struct th_group *g, unsigned int ms)
-{
-	uint64_t end = th_now_ns() + UINT64_C(1000000) * ms;
-
-	while (th_now_ns() < end)
-		th_group_pump(g, 10);
 }
 
 /* Nearly always it stops inside: one of a few times it must. */
@@ -261,11 +226,7 @@ static void contract_I1_async(void **state)
 	for (int i = 0; i < 4 && !waited; i++) {
 		struct th_group *g = th_group_start(2, stopped_main, NULL, 60);
 
-		th_group_wait_note(g, 1, "streams");
-		pump_for(g, 20);
-		th_group_kill(g, 1, SIGSTOP);
-		pump_for(g, 20);
-		th_group_tell(g, 0, 1);
+		rk_stop_stream(g);
 		waited = th_group_wait_note(g, 0, "waited");
 		th_group_kill(g, 1, SIGCONT);
 		th_group_finish(g);

@@ -19,28 +19,6 @@
 
 enum { LEN = 1 << 20 };
 
-/* A pair and a region of the second one. */
-struct bench {
-	struct th_stack a, b; /* initiator, target */
-	struct rk_mem m;      /* LEN bytes of the target */
-	struct fid_mr *mr;    /* with RK_KEY */
-};
-
-static void bench_open(struct bench *t, const struct th_stack_opts *o,
-		       bool device)
-{
-	th_pair_open(&t->a, &t->b, o);
-	t->m = rk_mem_new(&t->b, device, LEN);
-	t->mr = rk_reg(&t->b, t->m.p, LEN, RK_RW, RK_KEY);
-}
-
-static void bench_close(struct bench *t)
-{
-	th_ok(fi_close(&t->mr->fid));
-	rk_mem_free(&t->m);
-	th_pair_close(&t->a, &t->b);
-}
-
 /* ---- T6, T17: inject --------------------------------------------------------- */
 
 /* Injects without end; memory stays as it is. */
@@ -67,22 +45,22 @@ static void inject_loop(struct th_stack *s, fi_addr_t to)
 static void case_T6_inject_write(struct th_self *self)
 {
 	struct th_stack_opts o = rk_opts();
-	struct bench t;
+	struct rk_bed t;
 
 	(void)self;
-	bench_open(&t, &o, true);
+	rk_bed_open(&t, &o, true, LEN);
 	inject_loop(&t.a, t.a.peers[1]);
 	inject_loop(&t.b, t.b.peers[1]);
 	th_quiet(&t.a, 2);
 	th_quiet(&t.b, 2);
-	bench_close(&t);
+	rk_bed_close(&t);
 }
 
 /*
  * Until the target looks at its events there is room for some only. @told
  * counts all of them: those of the calls that succeeded.
  */
-static uint64_t inject_until_eagain(struct bench *t, uint64_t most)
+static uint64_t inject_until_eagain(struct rk_bed *t, uint64_t most)
 {
 	char buf[64] = { 1 };
 	uint64_t n;
@@ -99,7 +77,7 @@ static uint64_t inject_until_eagain(struct bench *t, uint64_t most)
 }
 
 /* The target takes what there is. Events come in order. */
-static uint64_t take_events(struct bench *t, uint64_t first, uint64_t n)
+static uint64_t take_events(struct rk_bed *t, uint64_t first, uint64_t n)
 {
 	for (uint64_t i = first; i < first + n; i++)
 		th_eq(th_rx_ok(&t->b).data, i);
@@ -111,11 +89,11 @@ static void case_T6_inject_writedata(struct th_self *self)
 	enum { MOST = 500000 };
 	struct th_stack_opts o = rk_opts();
 	uint64_t rss = probe_status("VmRSS"), n;
-	struct bench t;
+	struct rk_bed t;
 
 	(void)self;
 	setenv("FI_SHRIMP_TX_BUFFER", "1M", 1);
-	bench_open(&t, &o, true);
+	rk_bed_open(&t, &o, true, LEN);
 	n = inject_until_eagain(&t, MOST);
 	th_check(n > 0 && n < MOST);
 	if (!th_sanitized())
@@ -126,7 +104,7 @@ static void case_T6_inject_writedata(struct th_self *self)
 	for (uint64_t i = 0; i < 50; i++)
 		th_eq(th_rx_ok(&t.b).data, i);
 	th_quiet(&t.b, 2);
-	bench_close(&t);
+	rk_bed_close(&t);
 }
 
 /* The source may be used again at once, also if the write has to wait. */
@@ -141,10 +119,10 @@ static void t17(uint64_t flags, bool device)
 				.iov_count = 1,
 				.rma_iov = &there,
 				.rma_iov_count = 1 };
-	struct bench t;
+	struct rk_bed t;
 	uint64_t n;
 
-	bench_open(&t, &o, device);
+	rk_bed_open(&t, &o, device, LEN);
 	m.addr = t.a.peers[1];
 	for (n = 0; n < N; n++) {
 		th_fill(buf, ONE, n);
@@ -157,13 +135,13 @@ static void t17(uint64_t flags, bool device)
 	th_check(n > 50);
 	for (uint64_t i = 0; i < n && flags & FI_REMOTE_CQ_DATA; i++) {
 		th_eq(th_rx_ok(&t.b).data, i);
-		th_verify(t.m.p + i * ONE, ONE, i);
+		th_verify(t.r.p + i * ONE, ONE, i);
 	}
 	for (uint64_t i = 0; i < n; i++)
 		th_eq(th_tx_ok(&t.a).flags, FI_RMA | FI_WRITE);
 	for (uint64_t i = 0; i < n; i++)
-		th_verify(t.m.p + i * ONE, ONE, i);
-	bench_close(&t);
+		th_verify(t.r.p + i * ONE, ONE, i);
+	rk_bed_close(&t);
 }
 
 static void case_T17_writemsg_inject(struct th_self *self)
@@ -182,7 +160,7 @@ static void case_T17_writemsg_inject(struct th_self *self)
 /* How a write with data is made. */
 enum call { WRITEDATA, INJECT, MSG, MSG_INJECT, MSG_DELIVERY, CALLS };
 
-static void write_with_data(struct bench *t, enum call call, void *buf,
+static void write_with_data(struct rk_bed *t, enum call call, void *buf,
 			    size_t len, uint64_t data)
 {
 	static const uint64_t flags[CALLS] = {
@@ -210,7 +188,7 @@ static void write_with_data(struct bench *t, enum call call, void *buf,
 				  FI_REMOTE_CQ_DATA | flags[call]));
 }
 
-static void t19_one(struct bench *t, enum call call, void *buf, size_t len,
+static void t19_one(struct rk_bed *t, enum call call, void *buf, size_t len,
 		    uint64_t data)
 {
 	struct fi_cq_tagged_entry e;
@@ -223,7 +201,7 @@ static void t19_one(struct bench *t, enum call call, void *buf, size_t len,
 	th_eq(e.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
 	th_eq(e.data, data);
 	th_eq(e.len, len);
-	th_verify(t->m.p, len, len + data);
+	th_verify(t->r.p, len, len + data);
 	if (call == INJECT)
 		return;
 	e = th_tx_ok(&t->a);
@@ -236,10 +214,10 @@ static void t19(bool device)
 	static const size_t lens[] = { 0, 1, 8, 100, 4096, 65537, LEN };
 	struct th_stack_opts o = rk_opts();
 	unsigned char *buf = malloc(LEN);
-	struct bench t;
+	struct rk_bed t;
 
 	th_check(buf);
-	bench_open(&t, &o, device);
+	rk_bed_open(&t, &o, device, LEN);
 	for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++)
 		for (int call = 0; call < CALLS; call++)
 			t19_one(&t, (enum call)call, buf, lens[i],
@@ -251,7 +229,7 @@ static void t19(bool device)
 	rk_done(&t.a, FI_READ, buf);
 	th_quiet(&t.a, 2);
 	th_quiet(&t.b, 2);
-	bench_close(&t);
+	rk_bed_close(&t);
 	free(buf);
 }
 
@@ -263,17 +241,6 @@ static void case_T19_write_data(struct th_self *self)
 }
 
 /* ---- T20: counters ---------------------------------------------------------------- */
-
-static struct fid_cntr *bound(struct th_stack *s, uint64_t flags)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
-				     .wait_obj = FI_WAIT_UNSPEC };
-	struct fid_cntr *c;
-
-	th_ok(fi_cntr_open(s->domain, &attr, &c, NULL));
-	th_ok(fi_ep_bind(s->ep, &c->fid, flags));
-	return c;
-}
 
 /* The endpoint goes first. */
 static void unbind(struct th_stack *s, struct fid_cntr *c)
@@ -290,14 +257,14 @@ static void case_T20_eagain_adds_0(struct th_self *self)
 	enum { MOST = 500000 };
 	struct th_stack_opts o = rk_opts();
 	struct fid_cntr *w, *rw;
-	struct bench t;
+	struct rk_bed t;
 	uint64_t n;
 
 	(void)self;
 	setenv("FI_SHRIMP_TX_BUFFER", "1M", 1);
-	bench_open(&t, &o, true);
-	w = bound(&t.a, FI_WRITE);
-	rw = bound(&t.b, FI_REMOTE_WRITE);
+	rk_bed_open(&t, &o, true, LEN);
+	w = rk_cntr(&t.a, FI_WAIT_UNSPEC, FI_WRITE);
+	rw = rk_cntr(&t.b, FI_WAIT_UNSPEC, FI_REMOTE_WRITE);
 	n = inject_until_eagain(&t, MOST);
 	th_check(n < MOST);
 	th_check(fi_cntr_read(w) <= n);
@@ -308,8 +275,8 @@ static void case_T20_eagain_adds_0(struct th_self *self)
 	th_eq(fi_cntr_read(w), n);
 	th_eq(fi_cntr_read(rw), n);
 	th_eq(fi_cntr_readerr(w), 0);
-	th_ok(fi_close(&t.mr->fid));
-	rk_mem_free(&t.m);
+	th_ok(fi_close(&t.r.mr->fid));
+	rk_mem_free(&t.r.m);
 	unbind(&t.a, w);
 	unbind(&t.b, rw);
 	th_pair_close(&t.a, &t.b);
@@ -366,7 +333,7 @@ static void case_T20_all_to_one(struct th_self *self)
 	struct rk_mem m;
 
 	th_stack_open(&s, &o);
-	rw = bound(&s, FI_REMOTE_WRITE);
+	rw = rk_cntr(&s, FI_WAIT_UNSPEC, FI_REMOTE_WRITE);
 	th_stack_connect(&s, self);
 	m = rk_mem_new(&s, true, LEN);
 	mr = rk_reg(&s, m.p, LEN, RK_RW, RK_KEY);
@@ -474,32 +441,32 @@ static void cut_there(struct fi_rma_iov *there, size_t n, size_t len,
 }
 
 /* All pieces at the target hold the pattern in order. */
-static void check_there(const struct bench *t, const struct fi_rma_iov *there,
+static void check_there(const struct rk_bed *t, const struct fi_rma_iov *there,
 			size_t n, uint64_t seed)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		th_verify_at(t->m.p + there[i].addr, there[i].len, seed, at);
+		th_verify_at(t->r.p + there[i].addr, there[i].len, seed, at);
 		at += there[i].len;
 	}
 }
 
-static void t27_vector(struct bench *t, const struct iovec *iov, size_t n,
+static void t27_vector(struct rk_bed *t, const struct iovec *iov, size_t n,
 		       size_t len)
 {
 	fi_addr_t to = t->a.peers[1];
 
 	th_ok(fi_writev(t->a.ep, iov, NULL, n, to, 5, RK_KEY, t));
 	rk_done(&t->a, FI_WRITE, t);
-	th_verify(t->m.p + 5, len, 27);
+	th_verify(t->r.p + 5, len, 27);
 	memset(iov[0].iov_base, 0, len);
 	th_ok(fi_readv(t->a.ep, iov, NULL, n, to, 5, RK_KEY, t));
 	rk_done(&t->a, FI_READ, t);
 	th_verify(iov[0].iov_base, len, 27);
 }
 
-static void t27_msg(struct bench *t, const struct iovec *iov, size_t n,
+static void t27_msg(struct rk_bed *t, const struct iovec *iov, size_t n,
 		    size_t nthere, size_t len)
 {
 	uint64_t state = n * 100 + nthere;
@@ -522,7 +489,7 @@ static void t27_msg(struct bench *t, const struct iovec *iov, size_t n,
 }
 
 /* One more than there may be, in every call. */
-static void t27_too_many(struct bench *t, unsigned char *buf)
+static void t27_too_many(struct rk_bed *t, unsigned char *buf)
 {
 	struct iovec iov[IOV_MAX_OURS + 1];
 	struct fi_rma_iov there[IOV_MAX_OURS + 1];
@@ -558,10 +525,10 @@ static void t27(bool device)
 	struct th_stack_opts o = rk_opts();
 	struct iovec iov[IOV_MAX_OURS];
 	uint64_t state = 27;
-	struct bench t;
+	struct rk_bed t;
 	size_t len;
 
-	bench_open(&t, &o, device);
+	rk_bed_open(&t, &o, device, LEN);
 	for (size_t n = 1; n <= IOV_MAX_OURS; n++) {
 		len = cut(iov, n, buf, &state);
 		th_fill(buf, len, 27);
@@ -570,7 +537,7 @@ static void t27(bool device)
 			t27_msg(&t, iov, n, there, len);
 	}
 	t27_too_many(&t, buf);
-	bench_close(&t);
+	rk_bed_close(&t);
 }
 
 static void case_T27_rma_lists(struct th_self *self)

@@ -292,18 +292,11 @@ static void contract_R3_nothing_left(struct th_self *self)
 /* ---- I3: caught in the middle --------------------------------------------------- */
 
 enum {
-	BIG = 32 << 20, /* bytes of an operation that takes its time */
-	BIG_SAN = 8 << 20,
 	CHUNK = 512 << 10, /* moved between two looks at the key */
 	BEFORE = 0x01,	   /* what is there before */
 	AFTER = 0x02,	   /* what is moved */
 	CLOSE_MS = 2000,   /* a chunk takes at most; the machine may be busy */
 };
-
-static size_t big(void)
-{
-	return th_sanitized() ? BIG_SAN : BIG;
-}
 
 /* What the two tell each other. */
 struct i3 {
@@ -318,7 +311,7 @@ static void i3_begun(const struct i3 *how, const struct rk_mem *m,
 		     unsigned long n)
 {
 	unsigned char *to = how->write ? m->p : how->buf;
-	_Atomic unsigned char *p = (void *)(to + n * CHUNK % (big() / 2));
+	_Atomic unsigned char *p = (void *)(to + n * CHUNK % (rk_big() / 2));
 	struct th_deadline d = th_patience();
 
 	while (atomic_load_explicit(p, memory_order_relaxed) != AFTER)
@@ -360,27 +353,27 @@ static void i3_initiator(struct th_self *self, struct th_stack *s)
 	uint64_t moved, all[2];
 	struct rk_outcome e;
 
-	memset(buf, how->write ? AFTER : BEFORE, big());
+	memset(buf, how->write ? AFTER : BEFORE, rk_big());
 	th_barrier_progress(self, s, "registered");
 	if (how->write)
-		th_ok(fi_write(s->ep, buf, big(), NULL, s->peers[0], 0, RK_KEY,
-			       s));
+		th_ok(fi_write(s->ep, buf, rk_big(), NULL, s->peers[0], 0,
+			       RK_KEY, s));
 	else
-		th_ok(fi_read(s->ep, buf, big(), NULL, s->peers[0], 0, RK_KEY,
-			      s));
+		th_ok(fi_read(s->ep, buf, rk_big(), NULL, s->peers[0], 0,
+			      RK_KEY, s));
 	e = rk_end(s);
-	moved = e.err ? e.moved : big();
+	moved = e.err ? e.moved : rk_big();
 	if (e.err) {
 		th_eq(e.err, FI_EKEYREJECTED);
 		th_eq(moved % (how->pages ? RK_PAGE : CHUNK), 0);
-		th_check(moved < big() && e.told && e.data.key == RK_KEY);
+		th_check(moved < rk_big() && e.told && e.data.key == RK_KEY);
 		if (moved)
 			atomic_fetch_add(&shared->caught, 1);
 	}
 	th_gather(self, "moved", &moved, all, sizeof(moved));
 	if (!how->write) {
 		th_verify_byte(buf, moved, AFTER);
-		th_verify_byte(buf + moved, big() - moved, BEFORE);
+		th_verify_byte(buf + moved, rk_big() - moved, BEFORE);
 	}
 }
 
@@ -394,7 +387,7 @@ static void i3_main(struct th_self *self)
 	setenv("FI_SHRIMP_MTT", how->pages ? "pages" : "extent", 1);
 	th_stack_open(&s, &o);
 	th_stack_connect(&s, self);
-	m = rk_mem_new(&s, how->device, big());
+	m = rk_mem_new(&s, how->device, rk_big());
 	/* on a busy machine the close may often come too late */
 	for (unsigned long i = 0; i < 200; i++) {
 		th_barrier(self, "round");
@@ -414,11 +407,11 @@ static void i3_main(struct th_self *self)
 
 static void i3_run(bool device, bool write, bool pages)
 {
-	struct i3 how = { device, write, pages, probe_shared(big()) };
+	struct i3 how = { device, write, pages, probe_shared(rk_big()) };
 
 	memset(shared, 0, sizeof(*shared));
 	th_run(2, i3_main, &how, 60);
-	munmap(how.buf, big());
+	munmap(how.buf, rk_big());
 }
 
 static void contract_I3_write_device(void **state)
@@ -497,25 +490,6 @@ static void contract_I4_stale_keys(struct th_self *self)
 
 enum { STOPS = 3, SENTINEL = 0x99 };
 
-/* Streams until the key is gone. */
-static void stopped_reader(struct th_self *self, struct th_stack *s,
-			   unsigned char *buf)
-{
-	struct rk_outcome e;
-
-	memset(buf, AFTER, big());
-	th_barrier(self, "registered");
-	th_note(self, "streams", 1);
-	do {
-		th_ok(fi_write(s->ep, buf, big(), NULL, s->peers[0], 0, RK_KEY,
-			       s));
-		e = rk_end(s);
-	} while (!e.err);
-	th_eq(e.err, FI_EKEYREJECTED);
-	/* it has done whatever it will do */
-	th_barrier(self, "rejected");
-}
-
 /* Closes when told to, uses the memory, and looks again in the end. */
 static void stopped_owner(struct th_self *self, struct th_stack *s,
 			  struct rk_mem *m)
@@ -540,19 +514,17 @@ static void stopped_main(struct th_self *self)
 	struct th_stack_opts o = rk_opts();
 	struct probe_stderr e = { 0 };
 	static char text[65536];
-	unsigned char *buf = malloc(big());
 	struct th_stack s;
 	struct rk_mem m;
 
-	th_check(buf);
 	if (!self->rank)
 		e = probe_stderr_begin();
 	th_stack_open(&s, &o);
 	th_stack_connect(&s, self);
-	m = rk_mem_new(&s, device, big());
+	m = rk_mem_new(&s, device, rk_big());
 	for (int i = 0; i < STOPS; i++) {
 		if (self->rank)
-			stopped_reader(self, &s, buf);
+			rk_stream(self, &s, RK_KEY);
 		else
 			stopped_owner(self, &s, &m);
 	}
@@ -565,16 +537,6 @@ static void stopped_main(struct th_self *self)
 	th_barrier(self, "end");
 	rk_mem_free(&m);
 	th_stack_close(&s);
-	free(buf);
-}
-
-/* Serves the group for @ms. */
-static void pump_for(struct th_group *g, unsigned int ms)
-{
-	uint64_t end = th_now_ns() + UINT64_C(1000000) * ms;
-
-	while (th_now_ns() < end)
-		th_group_pump(g, 20);
 }
 
 /*
@@ -588,12 +550,8 @@ static void stopped_run(const char *device)
 	int waited = 0;
 
 	for (int i = 0; i < STOPS; i++) {
-		th_group_wait_note(g, 1, "streams");
-		pump_for(g, 20);
-		th_group_kill(g, 1, SIGSTOP);
-		pump_for(g, 20);
-		th_group_tell(g, 0, 1);
-		pump_for(g, 1500);
+		rk_stop_stream(g);
+		th_group_serve(g, 1500);
 		th_group_kill(g, 1, SIGCONT);
 		waited += th_group_wait_note(g, 0, "closed") > 1200;
 	}
@@ -618,20 +576,17 @@ static void case_E7_private(void **state)
 static void dead_main(struct th_self *self)
 {
 	struct th_stack_opts o = rk_opts();
-	unsigned char *buf = malloc(big());
 	struct th_stack s;
 	struct rk_mem m;
 
-	th_check(buf);
 	th_stack_open(&s, &o);
 	th_stack_connect(&s, self);
-	m = rk_mem_new(&s, true, big());
+	m = rk_mem_new(&s, true, rk_big());
 	if (self->rank)
-		stopped_reader(self, &s, buf);
+		rk_stream(self, &s, RK_KEY);
 	stopped_owner(self, &s, &m);
 	rk_mem_free(&m);
 	th_stack_close(&s);
-	free(buf);
 }
 
 /* It is waited for while it is stopped; once dead it is not. */
@@ -641,12 +596,8 @@ static void contract_I6_dead_reader(void **state)
 	uint64_t t;
 
 	(void)state;
-	th_group_wait_note(g, 1, "streams");
-	pump_for(g, 20);
-	th_group_kill(g, 1, SIGSTOP);
-	pump_for(g, 20);
-	th_group_tell(g, 0, 1);
-	pump_for(g, 300);
+	rk_stop_stream(g);
+	th_group_serve(g, 300);
 	t = th_now_ns();
 	th_group_kill(g, 1, SIGKILL);
 	th_group_wait_note(g, 0, "closed");

@@ -7,9 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "harness.h"
+#include "rma_kit.h"
 
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_rma.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,25 +17,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "rdma/fi_ext_shrimp.h"
-
-enum { LEN = 8192, PAGE = 4096 };
-
-#define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
+enum { LEN = 8192 };
 
 static const struct th_stack_opts opts = {
 	.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
 	.mr_mode = FI_MR_ALLOCATED,
 };
-
-static struct fid_cntr *cntr_new(struct th_stack *s)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *c;
-
-	th_ok(fi_cntr_open(s->domain, &attr, &c, NULL));
-	return c;
-}
 
 /* A region of @n ranges that counts writes in @wr. */
 static struct fid_mr *counted(struct th_stack *s, const struct iovec *v,
@@ -43,7 +30,8 @@ static struct fid_mr *counted(struct th_stack *s, const struct iovec *v,
 {
 	struct fid_mr *mr;
 
-	th_ok(fi_mr_regv(s->domain, v, n, RW, 0, key, FI_RMA_EVENT, &mr, NULL));
+	th_ok(fi_mr_regv(s->domain, v, n, RK_RW, 0, key, FI_RMA_EVENT, &mr,
+			 NULL));
 	th_ok(fi_mr_bind(mr, &wr->fid, FI_REMOTE_WRITE));
 	th_ok(fi_mr_enable(mr));
 	return mr;
@@ -57,16 +45,6 @@ static void *device_memory(struct th_stack *s, size_t len)
 	th_ok(fi_open_ops(&s->domain->fid, FI_SHRIMP_OPS_MEM, 0, (void **)&ops,
 			  NULL));
 	th_ok(ops->alloc(&s->domain->fid, len, 0, &p));
-	memset(p, 0, len);
-	return p;
-}
-
-static void *private_memory(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	th_check(p != MAP_FAILED);
 	memset(p, 0, len);
 	return p;
 }
@@ -115,7 +93,7 @@ static void write_broken(struct th_stack *a, struct th_stack *b,
  */
 static void contract_I2_no_event(struct th_self *self)
 {
-	unsigned char *p = private_memory(LEN);
+	unsigned char *p = rk_pages(LEN);
 	struct iovec range = { p, LEN };
 	struct fid_cntr *c;
 	struct fid_mr *mr;
@@ -124,7 +102,7 @@ static void contract_I2_no_event(struct th_self *self)
 	(void)self;
 	setenv("FI_SHRIMP_CMA", "off", 1);
 	th_pair_open(&a, &b, &opts);
-	c = cntr_new(&b);
+	c = rk_cntr(&b, FI_WAIT_NONE, 0);
 	mr = counted(&b, &range, 1, 1, c);
 	write_broken(&a, &b, c, p);
 	th_ok(fi_close(&mr->fid));
@@ -167,20 +145,20 @@ static void write_ranges(struct th_stack *a, struct th_stack *b,
 static void mixed_paths_count(struct th_self *self)
 {
 	struct fi_rma_iov there[4] = {
-		{ 0, 64, 1 }, { 0, 64, 3 }, { 0, 64, 2 }, { PAGE, 64, 3 }
+		{ 0, 64, 1 }, { 0, 64, 3 }, { 0, 64, 2 }, { RK_PAGE, 64, 3 }
 	};
 	struct fid_cntr *c[3];
 	struct fid_mr *mr[3];
 	struct th_stack a, b;
-	struct iovec v[2] = { { NULL, PAGE }, { NULL, PAGE } };
+	struct iovec v[2] = { { NULL, RK_PAGE }, { NULL, RK_PAGE } };
 
 	(void)self;
 	setenv("FI_SHRIMP_CMA", "off", 1);
 	th_pair_open(&a, &b, &opts);
-	v[0].iov_base = device_memory(&b, PAGE);
-	v[1].iov_base = private_memory(PAGE);
+	v[0].iov_base = device_memory(&b, RK_PAGE);
+	v[1].iov_base = rk_pages(RK_PAGE);
 	for (int i = 0; i < 3; i++)
-		c[i] = cntr_new(&b);
+		c[i] = rk_cntr(&b, FI_WAIT_NONE, 0);
 	mr[0] = counted(&b, &v[0], 1, 1, c[0]);
 	mr[1] = counted(&b, &v[1], 1, 2, c[1]);
 	mr[2] = counted(&b, v, 2, 3, c[2]);
@@ -202,7 +180,7 @@ static void contract_P1_other_endpoint(struct th_self *self)
 {
 	struct th_stack a, b, c;
 	struct th_stack_opts o = opts;
-	uint64_t *p = private_memory(LEN), one = 1, old = 7;
+	uint64_t *p = rk_pages(LEN), one = 1, old = 7;
 	struct fi_cq_tagged_entry e;
 	struct th_deadline dl;
 	struct fid_mr *mr;
@@ -213,7 +191,7 @@ static void contract_P1_other_endpoint(struct th_self *self)
 	th_stack_open(&b, &opts);
 	o.domain_of = &b;
 	th_stack_open(&c, &o);
-	th_ok(fi_mr_reg(b.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+	th_ok(fi_mr_reg(b.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	to = th_insert(&a, c.addr);
 	for (uint64_t i = 0; i < 20; i++) {
 		ssize_t ret;
@@ -238,15 +216,15 @@ static void contract_P1_other_endpoint(struct th_self *self)
 static void contract_L2_read_only(struct th_self *self)
 {
 	long double v[2] = { 1, 2 }, old[2] = { 0, 0 };
-	void *p = private_memory(PAGE);
+	void *p = rk_pages(RK_PAGE);
 	struct th_stack a, b;
 	struct fid_mr *mr;
 
 	(void)self;
 	memcpy(p, v, sizeof(v));
 	th_pair_open(&a, &b, &opts);
-	th_ok(fi_mr_reg(b.domain, p, PAGE, RW, 0, 1, 0, &mr, NULL));
-	th_ok(mprotect(p, PAGE, PROT_READ));
+	th_ok(fi_mr_reg(b.domain, p, RK_PAGE, RK_RW, 0, 1, 0, &mr, NULL));
+	th_ok(mprotect(p, RK_PAGE, PROT_READ));
 	th_ok(fi_fetch_atomic(a.ep, v, 1, NULL, old, NULL, a.peers[1], 0, 1,
 			      FI_LONG_DOUBLE, FI_ATOMIC_READ, NULL));
 	th_tx_ok(&a);
@@ -263,7 +241,7 @@ static void contract_L2_read_only(struct th_self *self)
 static void contract_L2_file_size_later(struct th_self *self)
 {
 	const struct rlimit none = { 0, 0 };
-	unsigned char *p = private_memory(LEN), buf[LEN];
+	unsigned char *p = rk_pages(LEN), buf[LEN];
 	struct th_stack a, b;
 	struct fid_mr *mr;
 
@@ -271,7 +249,7 @@ static void contract_L2_file_size_later(struct th_self *self)
 	setenv("FI_SHRIMP_CMA", "off", 1);
 	th_fill(p, LEN, 4);
 	th_pair_open(&a, &b, &opts);
-	th_ok(fi_mr_reg(b.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+	th_ok(fi_mr_reg(b.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	th_ok(fi_read(a.ep, buf, 8, NULL, a.peers[1], 0, 1, NULL));
 	th_tx_ok(&a);
 	th_ok(setrlimit(RLIMIT_FSIZE, &none));
@@ -322,7 +300,7 @@ static void cancel_parked(struct th_self *self)
 	th_stack_connect(&s, self);
 	if (!self->rank) {
 		v.iov_base = device_memory(&s, LEN);
-		c = cntr_new(&s);
+		c = rk_cntr(&s, FI_WAIT_NONE, 0);
 		mr = counted(&s, &v, 1, 1, c);
 	}
 	th_gather(self, "pid", &me, pid, sizeof(me));
@@ -361,7 +339,7 @@ static void counter_waited_for(struct th_self *self)
 	th_stack_connect(&s, self);
 	if (!self->rank) {
 		v.iov_base = device_memory(&s, LEN);
-		c = cntr_new(&s);
+		c = rk_cntr(&s, FI_WAIT_NONE, 0);
 		mr = counted(&s, &v, 1, 1, c);
 	}
 	th_barrier_progress(self, &s, "ready");
@@ -423,7 +401,7 @@ static void unread_writer(struct th_self *self, struct th_stack *s)
  */
 static void cq_data_unread(struct th_self *self)
 {
-	uint64_t *p = private_memory(LEN);
+	uint64_t *p = rk_pages(LEN);
 	struct fid_mr *mr = NULL;
 	struct th_stack s;
 
@@ -432,7 +410,7 @@ static void cq_data_unread(struct th_self *self)
 	th_stack_open(&s, &opts);
 	th_stack_connect(&s, self);
 	if (!self->rank)
-		th_ok(fi_mr_reg(s.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+		th_ok(fi_mr_reg(s.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	th_barrier_progress(self, &s, "ready");
 	if (self->rank) {
 		unread_writer(self, &s);
@@ -452,7 +430,7 @@ static void cq_data_unread(struct th_self *self)
 /* CQ data of RMA to oneself, and a message behind it, in that order. */
 static void contract_P5_self(struct th_self *self)
 {
-	uint64_t *p = private_memory(LEN), x = 6, got = 0;
+	uint64_t *p = rk_pages(LEN), x = 6, got = 0;
 	struct fid_mr *mr;
 	struct th_stack s;
 	fi_addr_t me;
@@ -460,7 +438,7 @@ static void contract_P5_self(struct th_self *self)
 	(void)self;
 	th_stack_open(&s, &opts);
 	me = th_insert(&s, s.addr);
-	th_ok(fi_mr_reg(s.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+	th_ok(fi_mr_reg(s.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	for (uint64_t i = 0; i < 200; i++) {
 		th_recv(&s, &got, 8, &got);
 		th_ok(fi_writedata(s.ep, &x, 8, NULL, i, me, 0, 1, NULL));
@@ -478,7 +456,7 @@ static void contract_P5_self(struct th_self *self)
 /* A thousand events to oneself that nobody takes: none is refused or lost. */
 static void self_events(struct th_self *self)
 {
-	uint64_t *p = private_memory(LEN), x = 6;
+	uint64_t *p = rk_pages(LEN), x = 6;
 	struct iovec v = { p, LEN };
 	struct fid_cntr *c;
 	struct fid_mr *mr;
@@ -488,7 +466,7 @@ static void self_events(struct th_self *self)
 	(void)self;
 	th_stack_open(&s, &opts);
 	me = th_insert(&s, s.addr);
-	c = cntr_new(&s);
+	c = rk_cntr(&s, FI_WAIT_NONE, 0);
 	mr = counted(&s, &v, 1, 1, c);
 	for (uint64_t i = 0; i < 1000; i++)
 		th_ok(fi_inject_writedata(s.ep, &x, 8, i, me, 0, 1));
@@ -505,7 +483,7 @@ static void self_by_service(struct th_self *self)
 {
 	char name[32], big[3000], in[3000];
 	struct th_stack_opts o = opts;
-	uint64_t *p = private_memory(LEN), one = 1, old = 9;
+	uint64_t *p = rk_pages(LEN), one = 1, old = 9;
 	struct fi_info *hints, *info;
 	struct fid_mr *mr;
 	struct th_stack s;
@@ -519,7 +497,7 @@ static void self_by_service(struct th_self *self)
 	hints = th_hints(&opts);
 	th_ok(fi_getinfo(FI_VERSION(1, 17), NULL, name, 0, hints, &info));
 	me = th_insert(&s, info->dest_addr);
-	th_ok(fi_mr_reg(s.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+	th_ok(fi_mr_reg(s.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	th_fill(big, sizeof(big), 3);
 	th_recv(&s, in, sizeof(in), NULL);
 	th_ok(fi_inject(s.ep, big, sizeof(big), me));
@@ -551,14 +529,14 @@ static void replies_wait(struct th_self *self)
 {
 	enum { N = 64 };
 	static uint64_t in[N], out[N], old[N];
-	uint64_t *p = private_memory(LEN), one = 1;
+	uint64_t *p = rk_pages(LEN), one = 1;
 	struct fi_cq_tagged_entry e;
 	struct th_stack a, b;
 	struct fid_mr *mr;
 
 	(void)self;
 	th_pair_open(&a, &b, &opts);
-	th_ok(fi_mr_reg(b.domain, p, LEN, RW, 0, 1, 0, &mr, NULL));
+	th_ok(fi_mr_reg(b.domain, p, LEN, RK_RW, 0, 1, 0, &mr, NULL));
 	for (int i = 0; i < N; i++) {
 		struct iovec v = { &out[i], 8 };
 		struct fi_msg m = { .msg_iov = &v,

@@ -7,30 +7,17 @@
  */
 #define _GNU_SOURCE
 #include "harness.h"
+#include "rma_kit.h"
 
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_rma.h>
 #include <stdlib.h>
 
-#include "rdma/fi_ext_shrimp.h"
-
 enum { LEN = 8192 };
-
-#define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 static const struct th_stack_opts opts = {
 	.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
 	.mr_mode = FI_MR_ALLOCATED,
 };
-
-static struct fid_cntr *cntr_new(struct th_stack *s)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *c;
-
-	th_ok(fi_cntr_open(s->domain, &attr, &c, NULL));
-	return c;
-}
 
 /* A region of @buf that counts reads in @rd and writes in @wr, if not NULL. */
 static struct fid_mr *counted(struct th_stack *s, void *buf, uint64_t key,
@@ -38,7 +25,7 @@ static struct fid_mr *counted(struct th_stack *s, void *buf, uint64_t key,
 {
 	struct fid_mr *mr;
 
-	th_ok(fi_mr_reg(s->domain, buf, LEN, RW, 0, key, FI_RMA_EVENT, &mr,
+	th_ok(fi_mr_reg(s->domain, buf, LEN, RK_RW, 0, key, FI_RMA_EVENT, &mr,
 			NULL));
 	if (rd)
 		th_ok(fi_mr_bind(mr, &rd->fid, FI_REMOTE_READ));
@@ -77,7 +64,9 @@ static void five(struct th_stack *a)
 /* Over memory @p of @b, of two regions. */
 static void count_five(struct th_stack *a, struct th_stack *b, unsigned char *p)
 {
-	struct fid_cntr *rd = cntr_new(b), *wr = cntr_new(b), *w2 = cntr_new(b);
+	struct fid_cntr *rd = rk_cntr(b, FI_WAIT_NONE, 0),
+			*wr = rk_cntr(b, FI_WAIT_NONE, 0),
+			*w2 = rk_cntr(b, FI_WAIT_NONE, 0);
 	struct fid_mr *mr = counted(b, p, 1, rd, wr);
 	struct fid_mr *mr2 = counted(b, p, 2, NULL, w2);
 
@@ -166,8 +155,8 @@ static void one_for_each_region(struct th_self *self)
 	for (int cma = 0; cma < 2; cma++) {
 		setenv("FI_SHRIMP_CMA", cma ? "auto" : "off", 1);
 		th_pair_open(&a, &b, &opts);
-		c1 = cntr_new(&b);
-		c2 = cntr_new(&b);
+		c1 = rk_cntr(&b, FI_WAIT_NONE, 0);
+		c2 = rk_cntr(&b, FI_WAIT_NONE, 0);
 		mr1 = counted(&b, p, 1, NULL, c1);
 		mr2 = counted(&b, p, 2, NULL, c2);
 		write_ranges(&a, &b, c1, c2);
@@ -211,7 +200,8 @@ static void count_exactly(struct th_stack *s, struct fid_cntr *region,
 static void no_room_owner(struct th_self *self, struct th_stack *s, uint64_t n)
 {
 	unsigned char *p = aligned_alloc(64, LEN);
-	struct fid_cntr *c = cntr_new(s), *all = cntr_new(s);
+	struct fid_cntr *c = rk_cntr(s, FI_WAIT_NONE, 0),
+			*all = rk_cntr(s, FI_WAIT_NONE, 0);
 	struct fid_mr *mr;
 
 	memset(p, 0, LEN);
@@ -258,8 +248,9 @@ static void binding(struct th_self *self)
 	(void)self;
 	memset(p, 0, LEN);
 	th_pair_open(&a, &b, &opts);
-	c = cntr_new(&b);
-	th_ok(fi_mr_reg(b.domain, p, LEN, RW, 0, 1, FI_RMA_EVENT, &mr, NULL));
+	c = rk_cntr(&b, FI_WAIT_NONE, 0);
+	th_ok(fi_mr_reg(b.domain, p, LEN, RK_RW, 0, 1, FI_RMA_EVENT, &mr,
+			NULL));
 	th_eq(fi_mr_bind(mr, &c->fid, FI_WRITE), -FI_EINVAL);
 	th_eq(fi_mr_bind(mr, &c->fid, 0), -FI_EINVAL);
 	th_ok(fi_write(a.ep, p, 8, NULL, a.peers[1], 0, 1, p));

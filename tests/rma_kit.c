@@ -7,6 +7,7 @@
 #include "rma_kit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ struct th_stack_opts rk_atomic_opts(void)
 
 /* ---- memory ------------------------------------------------------------- */
 
-unsigned char *rk_pages(size_t len)
+void *rk_pages(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -69,6 +70,49 @@ struct fid_mr *(rk_reg)(struct th_stack *s, void *p, size_t len,
 
 	th_ok(fi_mr_reg(s->domain, p, len, access, 0, key, 0, &mr, s));
 	return mr;
+}
+
+struct rk_region(rk_region_new)(struct th_stack *s, bool device, size_t len,
+				uint64_t access)
+{
+	struct rk_region r = { .m = (rk_mem_new)(s, device, len) };
+
+	r.p = r.m.p;
+	r.mr = (rk_reg)(s, r.p, len, access, RK_KEY);
+	return r;
+}
+
+void rk_region_free(struct rk_region *r)
+{
+	if (r->mr)
+		th_ok(fi_close(&r->mr->fid));
+	rk_mem_free(&r->m);
+}
+
+void(rk_bed_open)(struct rk_bed *t, const struct th_stack_opts *o, bool device,
+		  size_t len)
+{
+	(th_pair_open)(&t->a, &t->b, o);
+	t->r = (rk_region_new)(&t->b, device, len, RK_RW);
+}
+
+void(rk_bed_close)(struct rk_bed *t)
+{
+	rk_region_free(&t->r);
+	(th_pair_close)(&t->a, &t->b);
+}
+
+struct fid_cntr *rk_cntr(struct th_stack *s, enum fi_wait_obj wait,
+			 uint64_t flags)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = wait };
+	struct fid_cntr *c;
+
+	th_ok(fi_cntr_open(s->domain, &attr, &c, NULL));
+	if (flags)
+		th_ok(fi_ep_bind(s->ep, &c->fid, flags));
+	return c;
 }
 
 struct fi_ops_shrimp_mr *rk_mr_ops(struct th_stack *s)
@@ -175,7 +219,45 @@ void(rk_refused)(struct th_stack *s, int err, uint64_t key, uint64_t addr,
 	th_eq(e.data.key, key);
 	th_eq(e.data.addr, addr);
 	th_eq(e.data.len, len);
+	if (s->buddy)
+		th_eq(e.data.pid, getpid());
 	th_eq(e.data.err, err);
+}
+
+/* ---- a peer that stops inside an access ------------------------------ */
+
+size_t rk_big(void)
+{
+	return th_sanitized() ? 8 << 20 : 32 << 20;
+}
+
+void rk_stream(struct th_self *self, struct th_stack *s, uint64_t key)
+{
+	unsigned char *buf = malloc(rk_big());
+	struct rk_outcome e;
+
+	th_check(buf);
+	memset(buf, 1, rk_big());
+	th_barrier(self, "registered");
+	th_note(self, "streams", 1);
+	do {
+		th_ok(fi_write(s->ep, buf, rk_big(), NULL, s->peers[0], 0, key,
+			       s));
+		e = rk_end(s);
+	} while (!e.err);
+	th_eq(e.err, FI_EKEYREJECTED);
+	/* it has done whatever it will do */
+	th_barrier(self, "rejected");
+	free(buf);
+}
+
+void rk_stop_stream(struct th_group *g)
+{
+	th_group_wait_note(g, 1, "streams");
+	th_group_serve(g, 20);
+	th_group_kill(g, 1, SIGSTOP);
+	th_group_serve(g, 20);
+	th_group_tell(g, 0, 1);
 }
 
 /* ---- numbers -------------------------------------------------------------- */

@@ -54,11 +54,42 @@ struct rk_mem rk_mem_new(struct th_stack *s, bool device, size_t len);
 void rk_mem_free(struct rk_mem *m);
 
 /* @len zeroed bytes of private memory, from a page's start on. */
-unsigned char *rk_pages(size_t len);
+void *rk_pages(size_t len);
 
 /* Registers @len bytes at @p; fails the test if that fails. */
 struct fid_mr *rk_reg(struct th_stack *s, void *p, size_t len, uint64_t access,
 		      uint64_t key);
+
+/* Memory with a key. */
+struct rk_region {
+	struct rk_mem m;   /* where it lies */
+	unsigned char *p;  /* its first byte */
+	struct fid_mr *mr; /* all of it, as RK_KEY; NULL: closed by the test */
+};
+
+/* rk_mem_new() and rk_reg() of all of it. */
+struct rk_region rk_region_new(struct th_stack *s, bool device, size_t len,
+			       uint64_t access);
+
+/* Closes both. */
+void rk_region_free(struct rk_region *r);
+
+/* Two stacks of a process, and memory of the second one. */
+struct rk_bed {
+	struct th_stack a, b; /* initiator, owner */
+	struct rk_region r;   /* of the owner */
+};
+
+/* th_pair_open(), and a region with RK_RW. */
+void rk_bed_open(struct rk_bed *t, const struct th_stack_opts *o, bool device,
+		 size_t len);
+
+/* Closes all. */
+void rk_bed_close(struct rk_bed *t);
+
+/* A counter, bound to the endpoint of @s if there are @flags for that. */
+struct fid_cntr *rk_cntr(struct th_stack *s, enum fi_wait_obj wait,
+			 uint64_t flags);
 
 /* The calls behind FI_SHRIMP_OPS_MR of the domain of @s. */
 struct fi_ops_shrimp_mr *rk_mr_ops(struct th_stack *s);
@@ -98,9 +129,32 @@ int rk_write_at(struct th_stack *s, uint64_t key, uint64_t addr, size_t len,
 /* The next entry is a success of an RMA operation: FI_READ or FI_WRITE. */
 void rk_done(struct th_stack *s, uint64_t flag, const void *ctx);
 
-/* The next entry is an error; it names the access that was refused. */
+/*
+ * The next entry is an error; it names the access that was refused, and, for a
+ * pair, this process.
+ */
 void rk_refused(struct th_stack *s, int err, uint64_t key, uint64_t addr,
 		uint64_t len);
+
+/* ---- a peer that stops inside an access ------------------------------ */
+
+/* Bytes of a write that takes long. */
+size_t rk_big(void);
+
+/*
+ * Rank 1, when rank 0 has a region of rk_big() bytes, at the step
+ * "registered": writes to its @key until that is rejected. Rank 0 meets it at
+ * the step "rejected": nothing is written from then on.
+ */
+void rk_stream(struct th_self *self, struct th_stack *s, uint64_t key);
+
+/*
+ * The parent: stops rank 1 while it is in rk_stream(), nearly always inside a
+ * write, then gives rank 0 the number 1. Partner: th_group_kill(), SIGCONT.
+ */
+void rk_stop_stream(struct th_group *g);
+
+/* ---- numbers --------------------------------------------------------- */
 
 /* @secs, a tenth in sanitizer or quick runs, tenfold in long ones; in ms. */
 unsigned int rk_ms(unsigned int secs);
@@ -108,11 +162,14 @@ unsigned int rk_ms(unsigned int secs);
 /* Bytes of the process that are locked (VmLck). */
 size_t rk_locked(void);
 
-#define rk_mem_new(...) (TH_AT(), (rk_mem_new)(__VA_ARGS__))
-#define rk_reg(...)	(TH_AT(), (rk_reg)(__VA_ARGS__))
-#define rk_end(...)	(TH_AT(), (rk_end)(__VA_ARGS__))
-#define rk_done(...)	(TH_AT(), (rk_done)(__VA_ARGS__))
-#define rk_refused(...) (TH_AT(), (rk_refused)(__VA_ARGS__))
+#define rk_mem_new(...)	   (TH_AT(), (rk_mem_new)(__VA_ARGS__))
+#define rk_reg(...)	   (TH_AT(), (rk_reg)(__VA_ARGS__))
+#define rk_region_new(...) (TH_AT(), (rk_region_new)(__VA_ARGS__))
+#define rk_bed_open(...)   (TH_AT(), (rk_bed_open)(__VA_ARGS__))
+#define rk_bed_close(...)  (TH_AT(), (rk_bed_close)(__VA_ARGS__))
+#define rk_end(...)	   (TH_AT(), (rk_end)(__VA_ARGS__))
+#define rk_done(...)	   (TH_AT(), (rk_done)(__VA_ARGS__))
+#define rk_refused(...)	   (TH_AT(), (rk_refused)(__VA_ARGS__))
 
 /*
  * Takes the pages at @p away: nothing can be read or written there. It is no

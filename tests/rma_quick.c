@@ -253,16 +253,6 @@ static void calls_private(struct th_self *self)
 
 /* ---- who is told -------------------------------------------------------- */
 
-static struct fid_cntr *cntr_new(struct th_stack *s, uint64_t flags)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *c;
-
-	th_ok(fi_cntr_open(s->domain, &attr, &c, NULL));
-	th_ok(fi_ep_bind(s->ep, &c->fid, flags));
-	return c;
-}
-
 /* The peer begins to count, and data are to be told before. */
 static void the_peer_is_told(struct th_self *self)
 {
@@ -283,7 +273,7 @@ static void the_peer_is_told(struct th_self *self)
 		message(&t, 8, FI_REMOTE_CQ_DATA | FI_INJECT);
 		th_eq(th_rx_ok(&t.b).len, 8);
 	}
-	c = cntr_new(&t.b, FI_REMOTE_WRITE);
+	c = rk_cntr(&t.b, FI_WAIT_NONE, FI_REMOTE_WRITE);
 	for (uint64_t i = 0; i < N; i++) {
 		th_ok(put(&t, 8, 0));
 		rk_done(&t.a, FI_WRITE, t.buf);
@@ -309,7 +299,7 @@ static void told_on_request(struct th_self *self)
 	(void)self;
 	o.tx_bind = FI_SELECTIVE_COMPLETION;
 	bed_open(&t, &o, false);
-	c = cntr_new(&t.a, FI_WRITE);
+	c = rk_cntr(&t.a, FI_WAIT_NONE, FI_WRITE);
 	for (int i = 0; i < N; i++) {
 		th_ok(put(&t, 8, 0));
 		th_ok(fi_inject_write(t.a.ep, t.buf, 8, t.a.peers[1], 0,

@@ -733,49 +733,24 @@ static void contract_W2_fence(struct th_self *self)
 
 /* ---- W2: a reader that stops inside -------------------------------------------------- */
 
-enum { BIG = 16 << 20 };
-
-static size_t big(void)
-{
-	return th_sanitized() ? BIG / 4 : BIG;
-}
-
-static void stopped_writer(struct th_self *self, struct th_stack *s)
-{
-	unsigned char *buf = malloc(big());
-	struct rk_outcome e;
-
-	th_check(buf);
-	memset(buf, 1, big());
-	th_barrier(self, "bound");
-	th_note(self, "streams", 1);
-	do {
-		th_ok(fi_write(s->ep, buf, big(), NULL, s->peers[0], 0, WKEY,
-			       s));
-		e = rk_end(s);
-	} while (!e.err);
-	th_eq(e.err, FI_EKEYREJECTED);
-	free(buf);
-}
-
 /*
  * Posts the invalidation while the writer is stopped: the call returns, and
  * the completion wakes whoever sleeps for it once the writer has gone on.
  */
 static void stopped_owner(struct th_self *self, struct th_stack *s)
 {
-	struct rk_mem m = rk_mem_new(s, true, big());
+	struct rk_mem m = rk_mem_new(s, true, rk_big());
 	struct fi_ops_shrimp_mr *ops = rk_mr_ops(s);
 	struct fi_cq_tagged_entry e;
-	struct fi_shrimp_mr_part part = { NULL, 0, big() };
+	struct fi_shrimp_mr_part part = { NULL, 0, rk_big() };
 	struct fid_mr *w;
 	uint64_t t;
 	ssize_t ret;
 
-	part.mr = rk_reg(s, m.p, big(), RK_RW, RK_KEY);
+	part.mr = rk_reg(s, m.p, rk_big(), RK_RW, RK_KEY);
 	th_ok(ops->window(&s->domain->fid, NULL, &w));
 	th_ok(ops->bind_window(w, &part, RK_RW, WKEY));
-	th_barrier(self, "bound");
+	th_barrier(self, "registered");
 	th_listen(self);
 	t = th_now_ns();
 	th_ok(ops->post_invalidate(s->ep, w, 0, &e));
@@ -812,22 +787,11 @@ static void stopped_main(struct th_self *self)
 	o.cq_wait = FI_WAIT_UNSPEC;
 	th_stack_open(&s, &o);
 	th_stack_connect(&s, self);
-	if (self->rank) {
-		stopped_writer(self, &s);
-		th_barrier(self, "rejected");
-	} else {
+	if (self->rank)
+		rk_stream(self, &s, WKEY);
+	else
 		stopped_owner(self, &s);
-	}
 	th_stack_close(&s);
-}
-
-/* Serves the group for @ms. */
-static void pump_for(struct th_group *g, unsigned int ms)
-{
-	uint64_t end = th_now_ns() + UINT64_C(1000000) * ms;
-
-	while (th_now_ns() < end)
-		th_group_pump(g, 10);
 }
 
 /* Nearly always it stops inside: one of a few times it must. */
@@ -839,14 +803,10 @@ static void contract_W2_never_waits(void **state)
 	for (int i = 0; i < 4 && !waited; i++) {
 		struct th_group *g = th_group_start(2, stopped_main, NULL, 60);
 
-		th_group_wait_note(g, 1, "streams");
-		pump_for(g, 20);
-		th_group_kill(g, 1, SIGSTOP);
-		pump_for(g, 20);
-		th_group_tell(g, 0, 1);
+		rk_stop_stream(g);
 		waited = th_group_wait_note(g, 0, "waited");
 		th_group_wait_note(g, 0, "asleep");
-		pump_for(g, 50);
+		th_group_serve(g, 50);
 		th_group_kill(g, 1, SIGCONT);
 		th_group_finish(g);
 	}
