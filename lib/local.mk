@@ -131,7 +131,9 @@ UNIT_TESTS += \
 lib_mr_cache_race_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \
-	lib/mr_cache_race_test.c
+	lib/mr_cache_race_test.c \
+	shm/trap_kit.c \
+	shm/trap_kit.h
 lib_mr_cache_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \
@@ -140,6 +142,10 @@ lib_mr_keep_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \
 	lib/mr_keep_test.c
+lib_mr_monitor_test_SOURCES = \
+	lib/mr_monitor_test.c \
+	shm/trap_kit.c \
+	shm/trap_kit.h
 lib_stats_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \

@@ -28,11 +28,13 @@
 #include "lib/mr_cache_kit.h"
 #include "shm/monitor.h"
 #include "shm/mtt.h"
+#include "shm/rng_kit.h"
+#include "shm/trap_kit.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { TRAPS = 0, ROUNDS = 400 };
+enum { ROUNDS = 400 };
 #else
-enum { TRAPS = 1, ROUNDS = 3000 }; /* of each thread */
+enum { ROUNDS = 3000 }; /* of each thread */
 #endif
 
 enum {
@@ -47,15 +49,9 @@ enum {
 
 /* ---- what the monitor's thread must not call ---- */
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-void *__libc_malloc(size_t n);		 /* libc's own */
-void *__libc_calloc(size_t n, size_t m); /* likewise */
-void *__libc_realloc(void *p, size_t n); /* likewise */
-void __libc_free(void *p);		 /* likewise */
-
 static __thread uint32_t self; /* tid */
 
-static void trap(void)
+void kit_trap(void)
 {
 	struct rnic_monitor_stats s;
 
@@ -65,31 +61,6 @@ static void trap(void)
 	if (s.tid == self)
 		abort();
 }
-
-void *malloc(size_t n)
-{
-	trap();
-	return __libc_malloc(n);
-}
-
-void *calloc(size_t n, size_t m)
-{
-	trap();
-	return __libc_calloc(n, m);
-}
-
-void *realloc(void *p, size_t n)
-{
-	trap();
-	return __libc_realloc(p, n);
-}
-
-void free(void *p)
-{
-	trap();
-	__libc_free(p);
-}
-#endif
 
 /* ---- threads that map and unmap ---- */
 
@@ -109,14 +80,6 @@ struct worker {
 	uint64_t page;	   /* of the file at @p */
 	unsigned int kind; /* what it does */
 };
-
-static uint64_t next(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
 
 static void die(const char *what)
 {
@@ -144,9 +107,9 @@ static void check(struct worker *w, const struct shrimp_cached *e, uint64_t i)
 
 static struct shrimp_cached *look_up(struct worker *w)
 {
-	uint64_t i = next(&w->seed) % PAGES;
+	uint64_t i = rng_next(&w->seed) % PAGES;
 	const struct iovec v = { .iov_base = w->p + i * PAGE,
-				 .iov_len = PAGE * (1 + next(&w->seed) %
+				 .iov_len = PAGE * (1 + rng_next(&w->seed) %
 								(PAGES - i)) };
 	struct shrimp_cached *e = NULL;
 
@@ -159,7 +122,7 @@ static struct shrimp_cached *look_up(struct worker *w)
 
 static char *map(struct worker *w, char *at)
 {
-	w->page = next(&w->seed) % (FILE_PAGES - PAGES);
+	w->page = rng_next(&w->seed) % (FILE_PAGES - PAGES);
 	w->p = mmap(at, LEN, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | (at ? MAP_FIXED : 0), r.fd,
 		    (off_t)(w->page * PAGE));
@@ -187,7 +150,7 @@ static void move(struct worker *w)
 
 static void change(struct worker *w)
 {
-	switch (next(&w->seed) % 8) {
+	switch (rng_next(&w->seed) % 8) {
 	case 0:
 		move(w);
 		break;
@@ -254,12 +217,12 @@ static void *meddler(void *arg)
 	uint64_t hits = 0, now;
 
 	while (!rnic_load32_acquire(&r.over)) {
-		char *p = r.base + next(&w->seed) % FILE_PAGES * PAGE;
+		char *p = r.base + rng_next(&w->seed) % FILE_PAGES * PAGE;
 
 		if (r.b.ops->unmap_begin(d, p, PAGE) ||
 		    r.b.ops->unmap_end(d, p, PAGE))
 			die("telling");
-		if (next(&w->seed) % 16 == 0)
+		if (rng_next(&w->seed) % 16 == 0)
 			r.b.ops->flush(d);
 		shrimp_mr_cache_tidy(r.b.d);
 		now = mck_stats(&r.b).cache_hits;
@@ -331,7 +294,7 @@ static void *allocator(void *arg)
 	struct worker *w = arg;
 
 	for (int i = 0; i < ROUNDS / 2; i++) {
-		size_t len = BLOCK / 8 + next(&w->seed) % BLOCK;
+		size_t len = BLOCK / 8 + rng_next(&w->seed) % BLOCK;
 		struct shrimp_cached *e = NULL;
 		char *p = malloc(len), *q;
 		const struct iovec v = { .iov_base = p, .iov_len = len };
@@ -371,7 +334,7 @@ static void contract_R12_free_of_what_is_watched(void **state)
 	rnic_store32_release(&r.over, 1);
 	join(c, 1);
 	rnic_monitor_stats(&s);
-	if (TRAPS)
+	if (KIT_TRAPS)
 		assert_true(s.events > 0);
 	assert_true(rnic_load64_relaxed(&r.cached) > 0);
 	close_all();

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <urcu/urcu-bp.h>
 
+#include "shm/rng_kit.h"
 #include "shm/tsan.h"
 
 enum {
@@ -114,20 +115,12 @@ static struct shrimp_span model[RANGES];
 static bool in[RANGES];		  /* it is in the index */
 static unsigned int seen[RANGES]; /* times that overlap told of it */
 
-static uint64_t next(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 /* Most are small; one in 16 is large. */
 static struct shrimp_span any(uint64_t *seed)
 {
-	uint64_t pages = 1 + next(seed) % (next(seed) % 16 ? 8 : 3000);
+	uint64_t pages = 1 + rng_next(seed) % (rng_next(seed) % 16 ? 8 : 3000);
 
-	return span(next(seed) % 4096, pages, (uint32_t)next(seed) % 8);
+	return span(rng_next(seed) % 4096, pages, (uint32_t)rng_next(seed) % 8);
 }
 
 static void note(struct shrimp_span *s, void *arg)
@@ -173,7 +166,7 @@ static void as_a_list_says(void **state)
 
 	(void)state;
 	for (int k = 0; k < STEPS; k++) {
-		size_t i = next(&seed) % RANGES;
+		size_t i = rng_next(&seed) % RANGES;
 
 		if (in[i]) {
 			shrimp_mr_index_del(&ix, &model[i]);
@@ -243,7 +236,7 @@ static void readers_beside_a_writer(void **state)
 	/* relaxed: they have begun */
 	for (int k = 0; k < ROUNDS || rnic_load64_relaxed(&found) < ROUNDS;
 	     k++) {
-		size_t i = next(&seed) % 64;
+		size_t i = rng_next(&seed) % 64;
 
 		if (s[i]) {
 			shrimp_mr_index_del(&ix, s[i]);

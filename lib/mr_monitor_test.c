@@ -24,6 +24,7 @@
 #include "shm/layout.h"
 #include "shm/vma.h"
 #include "shm/watch.h"
+#include "shm/trap_kit.h"
 #include "tests/quiet_map.h"
 
 enum {
@@ -35,54 +36,12 @@ enum {
 
 /* ---- what may not be called ---- */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { TRAPS = 0 }; /* the sanitizer has its own malloc */
-#else
-enum { TRAPS = 1 };
-
-void *__libc_malloc(size_t n);		 /* libc's own */
-void *__libc_calloc(size_t n, size_t m); /* likewise */
-void *__libc_realloc(void *p, size_t n); /* likewise */
-void __libc_free(void *p);		 /* likewise */
-
 static __thread bool held; /* an allocator's lock: whoever calls it hangs */
 
-void *malloc(size_t n)
+void kit_trap(void)
 {
 	if (held)
 		abort();
-	return __libc_malloc(n);
-}
-
-void *calloc(size_t n, size_t m)
-{
-	if (held)
-		abort();
-	return __libc_calloc(n, m);
-}
-
-void *realloc(void *p, size_t n)
-{
-	if (held)
-		abort();
-	return __libc_realloc(p, n);
-}
-
-void free(void *p)
-{
-	if (held)
-		abort();
-	__libc_free(p);
-}
-#endif
-
-static void hold(bool on)
-{
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-	held = on;
-#else
-	(void)on;
-#endif
 }
 
 /* ---- a listener ---- */
@@ -322,10 +281,10 @@ __attribute__((section(".preinit_array"),
 /* What an allocator does that unmaps under its lock, in a new thread. */
 static void *allocator(void *arg)
 {
-	hold(true);
+	held = true;
 	shrimp_mr_notify_begin(PAGE, 2 * PAGE);
 	shrimp_mr_notify_end();
-	hold(false);
+	held = false;
 	return arg;
 }
 
@@ -335,7 +294,7 @@ static void contract_R12_telling_allocates_nothing(void **state)
 	pthread_t t;
 
 	(void)state;
-	if (!TRAPS)
+	if (!KIT_TRAPS)
 		skip();
 	shrimp_mr_notify_join(&e.l);
 	assert_int_equal(pthread_create(&t, NULL, allocator, NULL), 0);

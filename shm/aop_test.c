@@ -26,6 +26,7 @@
 
 #include "shm/aop.h"
 #include "shm/atomic.h"
+#include "shm/rng_kit.h"
 
 __extension__ typedef __int128 s128;
 
@@ -38,21 +39,6 @@ enum {
 };
 
 static uint64_t count = 200000; /* operations of each worker */
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-static uint32_t rng(uint32_t below)
-{
-	return (uint32_t)((next_random(&rng_state) >> 32) * below >> 32);
-}
 
 /* ---- valid, size, native ---- */
 
@@ -661,7 +647,7 @@ static void do_cas(struct words *w, bool mine)
 
 static void do_minmax(struct words *w, uint64_t *rng_worker)
 {
-	int64_t x = (int64_t)next_random(rng_worker);
+	int64_t x = (int64_t)rng_next(rng_worker);
 	int64_t old;
 
 	apply(RNIC_AOP_INT64, RNIC_AOP_MIN, &w->min, &x, NULL);
@@ -744,7 +730,7 @@ static void check_minmax(const struct words *w)
 	for (k = 0; k < WORKERS; k++) {
 		rng_worker = 1000003u + (uint64_t)k;
 		for (i = 0; i < count; i++) {
-			x = (int64_t)next_random(&rng_worker);
+			x = (int64_t)rng_next(&rng_worker);
 			min = x < min ? x : min;
 			max = x > max ? x : max;
 		}

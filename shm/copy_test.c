@@ -20,6 +20,7 @@
 #include "shm/atomic.h"
 #include "shm/copy.h"
 #include "shm/layout.h"
+#include "shm/rng_kit.h"
 
 _Static_assert((int)RNIC_COPY_INLINE_MAX == (int)RNIC_INLINE_MAX,
 	       "a descriptor's payload is what rnic_copy_inline() copies");
@@ -32,16 +33,6 @@ enum {
 };
 
 typedef void (*copy_fn)(void *dst, const void *src, size_t len);
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint32_t rng(uint32_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)((rng_state >> 32) * below >> 32);
-}
 
 static void fill(uint8_t *p, size_t len)
 {

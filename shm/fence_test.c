@@ -13,8 +13,6 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,6 +23,7 @@
 #include <unistd.h>
 
 #include "shm/atomic.h"
+#include "shm/child_kit.h"
 #include "shm/log.h"
 
 enum {
@@ -43,31 +42,15 @@ static void count(enum rnic_log_level level, const char *msg)
 	logged++;
 }
 
-/* Runs @fn in a child; returns what it returned. */
-static int in_child(int (*fn)(void))
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		alarm(LIMIT_S);
-		_exit(fn());
-	}
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
 static void need_fence(void)
 {
 	if (!rnic_fence_available())
 		skip();
 }
 
-static int register_twice(void)
+static int register_twice(void *arg)
 {
+	(void)arg;
 	if (rnic_fence_registered())
 		return 1;
 	if (rnic_fence_register() || !rnic_fence_registered())
@@ -81,7 +64,7 @@ static void registers_once(void **state)
 {
 	(void)state;
 	need_fence();
-	assert_int_equal(in_child(register_twice), 0);
+	kit_in_child(register_twice, NULL);
 }
 
 /* ---- a kernel that refuses ---- */
@@ -89,25 +72,16 @@ static void registers_once(void **state)
 /* From now on membarrier(2) fails with @err in this process. */
 static int forbid(unsigned int err)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { .len = 4, .filter = code };
-
 	rnic_log_sink(count);
 	logged = 0;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+	return kit_forbid(SYS_membarrier, err);
 }
 
-static int refused(void)
+static int refused(void *arg)
 {
+	(void)arg;
 	if (forbid(EPERM))
-		return 77;
+		return KIT_SKIP;
 	if (rnic_fence_available())
 		return 1;
 	if (rnic_fence_register() != -EPERM || rnic_fence_registered())
@@ -119,10 +93,11 @@ static int refused(void)
 	return logged == 2 ? 0 : 5;
 }
 
-static int out_of_memory(void)
+static int out_of_memory(void *arg)
 {
+	(void)arg;
 	if (forbid(ENOMEM))
-		return 77;
+		return KIT_SKIP;
 	if (rnic_fence_peers() != -ENOMEM)
 		return 1;
 	return logged == 1 ? 0 : 2;
@@ -130,13 +105,9 @@ static int out_of_memory(void)
 
 static void refusal_is_an_error(void **state)
 {
-	int ret = in_child(refused);
-
 	(void)state;
-	if (ret == 77)
-		skip();
-	assert_int_equal(ret, 0);
-	assert_int_equal(in_child(out_of_memory), 0);
+	kit_in_child(refused, NULL);
+	kit_in_child(out_of_memory, NULL);
 }
 
 /* ---- two processes ---- */

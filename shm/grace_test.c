@@ -14,8 +14,6 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/child_kit.h"
 #include "shm/device.h"
 #include "shm/log.h"
 #include "shm/remote.h"
@@ -90,8 +89,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A reader: claims a lane, goes inside, stays @stay_ms (-1: for ever). */
-static void read_inside(struct bed *b, int stay_ms)
+/* In a child: the lane that it claims. */
+static struct rnic_lane *reader_begin(struct bed *b)
 {
 	struct rnic_remote *r;
 	struct rnic_lane *lane;
@@ -102,6 +101,14 @@ static void read_inside(struct bed *b, int stay_ms)
 	if (rnic_remote_open(&b->addr, RNIC_ATTACH_PROC, &r) ||
 	    rnic_remote_claim(r, &b->addr, &lane, &index))
 		_exit(1);
+	return lane;
+}
+
+/* A reader: goes inside, stays @stay_ms (-1: for ever). */
+static void read_inside(struct bed *b, int stay_ms)
+{
+	struct rnic_lane *lane = reader_begin(b);
+
 	rnic_store64_release(&lane->reader[0].seq, 1);
 	rnic_fence_full();
 	rnic_store64_release(&b->plan->inside, 1);
@@ -275,15 +282,8 @@ static void *close_many(void *arg)
 /* A reader that has announced the slot, and is inside most of the time. */
 static void read_often(struct bed *b)
 {
-	struct rnic_remote *r;
-	struct rnic_lane *lane;
-	unsigned int index;
+	struct rnic_lane *lane = reader_begin(b);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(LIMIT_S);
-	if (rnic_remote_open(&b->addr, RNIC_ATTACH_PROC, &r) ||
-	    rnic_remote_claim(r, &b->addr, &lane, &index))
-		_exit(1);
 	rnic_store64_release(&lane->announce[0][0], UINT64_C(1) << SLOT);
 	for (uint64_t seq = 1; !rnic_load64_acquire(&b->plan->left); seq += 2) {
 		rnic_store64_release(&lane->reader[0].seq, seq);
@@ -322,24 +322,8 @@ static void closes_coalesce(void **state)
 	assert_int_equal(b->dev.grace.ended, b->dev.grace.begun);
 }
 
-/* From now on membarrier(2) is refused in this process. */
-static int forbid(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { .len = 4, .filter = code };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-}
-
 /* An owner that claims a lane of its own, announces, and may not fence. */
-static int refused(void)
+static int refused(void *arg)
 {
 	struct rnic_remote *r;
 	struct rnic_lane *lane;
@@ -347,17 +331,18 @@ static int refused(void)
 	void *state;
 	struct bed *b;
 
+	(void)arg;
 	setup(&state);
 	b = state;
 	if (!b->dev.fenced)
-		return 77;
+		return KIT_SKIP;
 	rnic_log_sink(count);
 	if (rnic_remote_open(&b->addr, RNIC_ATTACH_PROC, &r) ||
 	    rnic_remote_claim(r, &b->addr, &lane, &index))
 		return 1;
 	rnic_store64_release(&lane->announce[1][0], UINT64_C(1) << SLOT);
-	if (forbid())
-		return 77;
+	if (kit_forbid(SYS_membarrier, EPERM))
+		return KIT_SKIP;
 	if (rnic_grace_fence(&b->dev, SLOT) != -EPERM)
 		return 2;
 	/* the next period is asked for the same slot once more */
@@ -369,17 +354,8 @@ static int refused(void)
 
 static void a_refused_membarrier_is_an_error(void **state)
 {
-	pid_t pid = fork();
-	int status;
-
 	(void)state;
-	if (!pid)
-		_exit(refused());
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	kit_in_child(refused, NULL);
 }
 
 #define WITH(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "shm/heap.h"
+#include "shm/rng_kit.h"
 
 enum {
 	SPANS = 64, /* of the test heaps */
@@ -26,16 +27,6 @@ enum {
 };
 
 #define AREA ((uint64_t)SPANS * RNIC_HEAP_SPAN)
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint32_t rng(uint32_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)((rng_state >> 32) * below >> 32);
-}
 
 /* What populate was asked for. */
 struct pages {

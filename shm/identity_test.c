@@ -25,12 +25,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/child_kit.h"
 #include "shm/log.h"
 
 enum {
 	LIMIT_S = 60,	/* the whole program ends by then */
 	NOBODY = 65534, /* a user without rights */
-	SKIP = 77,	/* a child could not set up its case */
 	WAIT_MS = 5000, /* for something that happens at once */
 };
 
@@ -41,50 +41,6 @@ static void count(enum rnic_log_level level, const char *msg)
 	(void)level;
 	(void)msg;
 	logged++;
-}
-
-/* Forks a child that ends with the result of @fn(@arg). */
-static pid_t spawn(int (*fn)(void *), void *arg)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* it may have ended before that; 0: in another namespace */
-		if (getppid() && getppid() != parent)
-			_exit(SKIP);
-		alarm(LIMIT_S);
-		_exit(fn(arg));
-	}
-	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-/* Runs @fn(@arg) in a child, asserts that it returned 0, or skips. */
-static void in_child(int (*fn)(void *), void *arg)
-{
-	pid_t pid = spawn(fn, arg);
-	int status;
-
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == SKIP)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static int idle(void *arg)
-{
-	(void)arg;
-	while (pause())
-		;
-	return 1;
 }
 
 static uint64_t id_of(pid_t pid)
@@ -140,7 +96,7 @@ static int tell_self(void *arg)
 		return 1;
 	if (write(*(int *)arg, &id, sizeof(id)) != sizeof(id))
 		return 2;
-	return idle(NULL);
+	return kit_idle(NULL);
 }
 
 static void others_see_the_same(void **state)
@@ -153,12 +109,12 @@ static void others_see_the_same(void **state)
 	assert_int_equal(pipe(pipe_fd), 0);
 	/* a start time differs from the last one after a clock tick */
 	usleep(30000);
-	pid = spawn(tell_self, &pipe_fd[1]);
+	pid = kit_spawn(tell_self, &pipe_fd[1]);
 	assert_int_equal(read(pipe_fd[0], &told, sizeof(told)), sizeof(told));
 	assert_int_equal(told, id_of(pid));
 	assert_int_equal(rnic_identity_self(&self), 0);
 	assert_false(rnic_identity_same(told, self));
-	end(pid);
+	kit_end(pid);
 	close(pipe_fd[0]);
 	close(pipe_fd[1]);
 }
@@ -176,7 +132,7 @@ static int rename_self(void *arg)
 static void name_does_not_matter(void **state)
 {
 	(void)state;
-	in_child(rename_self, NULL);
+	kit_in_child(rename_self, NULL);
 }
 
 struct exec {
@@ -219,14 +175,14 @@ static void exec_changes_it(void **state)
 
 		assert_int_equal(pipe(go), 0);
 		e.go = go[0];
-		pid = spawn(exec_when_told, &e);
+		pid = kit_spawn(exec_when_told, &e);
 		before = id_of(pid);
 		assert_true(before);
 		assert_int_equal(write(go[1], "x", 1), 1);
 		changed += changes(pid, before);
 		/* it is there still: not gone, but another */
 		assert_true(id_of(pid));
-		end(pid);
+		kit_end(pid);
 		close(go[0]);
 		close(go[1]);
 	}
@@ -238,10 +194,10 @@ static void exec_changes_it(void **state)
 static void nobody_is_not_logged(void **state)
 {
 	uint64_t id = 5;
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 
 	(void)state;
-	end(pid);
+	kit_end(pid);
 	logged = 0;
 	rnic_log_sink(count);
 	assert_int_equal(rnic_identity_of((uint32_t)pid, &id), -ESRCH);
@@ -254,7 +210,7 @@ static void nobody_is_not_logged(void **state)
 static void zombie_is_nobody(void **state)
 {
 	uint64_t id;
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 
 	(void)state;
 	assert_int_equal(rnic_identity_of((uint32_t)pid, &id), 0);
@@ -298,14 +254,14 @@ static void lives_without_main_thread(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(pipe_fd), 0);
-	pid = spawn(lose_main_thread, &pipe_fd[1]);
+	pid = kit_spawn(lose_main_thread, &pipe_fd[1]);
 	before = id_of(pid);
 	assert_true(before);
 	assert_true(reaches_state(pid, 'Z'));
 	assert_true(rnic_identity_same(id_of(pid), before));
 	assert_int_equal(read(pipe_fd[0], &told, sizeof(told)), sizeof(told));
 	assert_true(rnic_identity_same(told, before));
-	end(pid);
+	kit_end(pid);
 	close(pipe_fd[0]);
 	close(pipe_fd[1]);
 }
@@ -317,8 +273,8 @@ static int become_nobody(void)
 	if (geteuid())
 		return 0;
 	if (setgid(NOBODY) || setuid(NOBODY))
-		return SKIP;
-	return prctl(PR_SET_DUMPABLE, 1) ? SKIP : 0;
+		return KIT_SKIP;
+	return prctl(PR_SET_DUMPABLE, 1) ? KIT_SKIP : 0;
 }
 
 /* Says who it is as an ordinary process, and as an untraceable one. */
@@ -344,8 +300,8 @@ static int watch_untraceable(void *arg)
 
 	(void)arg;
 	if (become_nobody() || pipe(pipe_fd))
-		return SKIP;
-	pid = spawn(tell_twice, &pipe_fd[1]);
+		return KIT_SKIP;
+	pid = kit_spawn(tell_twice, &pipe_fd[1]);
 	for (int i = 0; i < 2; i++) {
 		if (read(pipe_fd[0], &told[i], sizeof(told[i])) !=
 		    sizeof(told[i]))
@@ -354,30 +310,30 @@ static int watch_untraceable(void *arg)
 		if (!rnic_identity_same(told[i], seen[i]))
 			return 2 + i;
 	}
-	end(pid);
+	kit_end(pid);
 	if (seen[0] == seen[1])
 		/* nothing was hidden: this user may trace everybody */
-		return SKIP;
+		return KIT_SKIP;
 	return rnic_identity_same(seen[0], seen[1]) ? 0 : 4;
 }
 
 static void untraceable_is_the_same(void **state)
 {
 	(void)state;
-	in_child(watch_untraceable, NULL);
+	kit_in_child(watch_untraceable, NULL);
 }
 
 static int no_descriptor(void *arg)
 {
 	struct rlimit none = { 0 };
-	pid_t dead = spawn(idle, NULL);
+	pid_t dead = kit_spawn(kit_idle, NULL);
 	uint64_t id;
 
-	end(dead);
+	kit_end(dead);
 	rnic_log_sink(count);
 	logged = 0;
 	if (setrlimit(RLIMIT_NOFILE, &none))
-		return SKIP;
+		return KIT_SKIP;
 	if (rnic_identity_of(*(uint32_t *)arg, &id) != -EMFILE)
 		return 1;
 	if (rnic_identity_of((uint32_t)dead, &id) != -ESRCH)
@@ -395,7 +351,7 @@ static void without_descriptors_not_known(void **state)
 	uint32_t self = (uint32_t)getpid();
 
 	(void)state;
-	in_child(no_descriptor, &self);
+	kit_in_child(no_descriptor, &self);
 }
 
 /* A mount namespace of its own, as root or as root of a user namespace. */
@@ -403,8 +359,8 @@ static int own_mounts(int more)
 {
 	if (unshare(CLONE_NEWNS | more) &&
 	    unshare(CLONE_NEWUSER | CLONE_NEWNS | more))
-		return SKIP;
-	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? SKIP : 0;
+		return KIT_SKIP;
+	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? KIT_SKIP : 0;
 }
 
 static int no_proc(void *arg)
@@ -413,7 +369,7 @@ static int no_proc(void *arg)
 
 	(void)arg;
 	if (own_mounts(0) || mount("none", "/proc", "tmpfs", 0, NULL))
-		return SKIP;
+		return KIT_SKIP;
 	rnic_log_sink(count);
 	logged = 0;
 	if (rnic_identity_self(&id) != -EIO || logged != 1)
@@ -424,7 +380,7 @@ static int no_proc(void *arg)
 static void without_proc_is_an_error(void **state)
 {
 	(void)state;
-	in_child(no_proc, NULL);
+	kit_in_child(no_proc, NULL);
 }
 
 /* In a new pid namespace, /proc still that of the old one. */
@@ -447,8 +403,8 @@ static int enter_pid_namespace(void *arg)
 	pid_t pid;
 
 	if (own_mounts(CLONE_NEWPID))
-		return SKIP;
-	pid = spawn(wrong_proc, arg);
+		return KIT_SKIP;
+	pid = kit_spawn(wrong_proc, arg);
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status)
 		       ? WEXITSTATUS(status)
 		       : 9;
@@ -462,7 +418,7 @@ static void pid_namespace_matters(void **state)
 	assert_int_equal(rnic_identity_ns(&a), 0);
 	assert_int_equal(rnic_identity_ns(&b), 0);
 	assert_int_equal(a, b);
-	in_child(enter_pid_namespace, &a);
+	kit_in_child(enter_pid_namespace, &a);
 }
 
 static void random_is_filled(void **state)

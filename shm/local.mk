@@ -124,12 +124,40 @@ UNIT_TESTS += \
 	shm/vma_test \
 	shm/window_test
 
+# rng_kit.h is that of other tests as well.
 shm_match_model_test_SOURCES = \
 	shm/match_kit.h \
-	shm/match_model_test.c
+	shm/match_model_test.c \
+	shm/rng_kit.h
 shm_match_test_SOURCES = \
 	shm/match_kit.h \
 	shm/match_test.c
+
+# These have children that change or end themselves.
+shm_fence_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/fence_test.c
+shm_grace_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/grace_test.c
+shm_identity_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/identity_test.c
+shm_pin_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/pin_test.c
+shm_proc_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/proc_test.c
+shm_segment_test_SOURCES = \
+	shm/child_kit.c \
+	shm/child_kit.h \
+	shm/segment_test.c
 
 # These need a device with keys and a reader.
 shm_exec_test_SOURCES = \
@@ -139,7 +167,9 @@ shm_exec_test_SOURCES = \
 shm_monitor_test_SOURCES = \
 	shm/monitor_test.c \
 	shm/reach_kit.c \
-	shm/reach_kit.h
+	shm/reach_kit.h \
+	shm/trap_kit.c \
+	shm/trap_kit.h
 shm_odp_test_SOURCES = \
 	shm/odp_test.c \
 	shm/reach_kit.c \

@@ -14,21 +14,12 @@
 #include <cmocka.h>
 
 #include "shm/match_kit.h"
+#include "shm/rng_kit.h"
 
 enum {
 	STEPS = 100000, /* of a run */
 	LIVE = 96,	/* objects of each kind */
 };
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint32_t rng(uint32_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)((rng_state >> 32) * below >> 32);
-}
 
 /* The same objects, in plain arrays ordered by age. */
 struct model {

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "shm/reach_kit.h"
+#include "shm/trap_kit.h"
 #include "shm/watch.h"
 
 enum {
@@ -38,20 +39,10 @@ enum {
 
 /* ---- what the thread must not call ---- */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { TRAPS = 0 }; /* the sanitizer has its own malloc */
-#else
-enum { TRAPS = 1 };
-
-void *__libc_malloc(size_t n);		 /* libc's own */
-void *__libc_calloc(size_t n, size_t m); /* likewise */
-void *__libc_realloc(void *p, size_t n); /* likewise */
-void __libc_free(void *p);		 /* likewise */
-
 static __thread uint32_t self; /* tid */
 static uint32_t forbidden; /* tid that may not either, for the trap's test */
 
-static void trap(void)
+void kit_trap(void)
 {
 	struct rnic_monitor_stats s;
 
@@ -62,36 +53,9 @@ static void trap(void)
 		abort();
 }
 
-void *malloc(size_t n)
-{
-	trap();
-	return __libc_malloc(n);
-}
-
-void *calloc(size_t n, size_t m)
-{
-	trap();
-	return __libc_calloc(n, m);
-}
-
-void *realloc(void *p, size_t n)
-{
-	trap();
-	return __libc_realloc(p, n);
-}
-
-void free(void *p)
-{
-	trap();
-	__libc_free(p);
-}
-#endif
-
 static void forbid_this_thread(void)
 {
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 	forbidden = self = (uint32_t)syscall(SYS_gettid);
-#endif
 }
 
 /* ---- a watched memory ---- */
@@ -541,7 +505,7 @@ static void the_trap_works(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (!TRAPS)
+	if (!KIT_TRAPS)
 		skip();
 	pid = fork();
 	assert_true(pid >= 0);

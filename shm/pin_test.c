@@ -22,9 +22,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/child_kit.h"
 #include "shm/log.h"
 #include "shm/vma.h"
 
@@ -35,7 +35,6 @@ enum {
 	ROUNDS = 3000,
 	LIMIT_S = 60,
 	NOBODY = 65534,
-	SKIP = 77,
 };
 
 static char *area;
@@ -267,25 +266,21 @@ static void mappings_run_out(void **state)
 
 /* ---- limits, in a child without privileges ---- */
 
+/* Runs the int (*)(void) at @arg without privileges. */
+static int unprivileged(void *arg)
+{
+	int (**fn)(void) = arg;
+
+	if (!geteuid() && setresuid(NOBODY, NOBODY, NOBODY))
+		return KIT_SKIP;
+	/* the change has cleared it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return (*fn)();
+}
+
 static void in_child(int (*fn)(void))
 {
-	pid_t parent = getpid(), pid = fork();
-	int status;
-
-	if (!pid) {
-		alarm(LIMIT_S);
-		if (!geteuid() && setresuid(NOBODY, NOBODY, NOBODY))
-			_exit(SKIP);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() && getppid() != parent)
-			_exit(SKIP);
-		_exit(fn());
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == SKIP)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	kit_in_child(unprivileged, &fn);
 }
 
 static int limited(void)
@@ -293,7 +288,7 @@ static int limited(void)
 	struct rlimit rl = { 16 * PAGE, 16 * PAGE };
 
 	if (setrlimit(RLIMIT_MEMLOCK, &rl))
-		return SKIP;
+		return KIT_SKIP;
 	if (pin(0, 10) != 1 || pin(20, 30) != -ENOMEM ||
 	    last_level != RNIC_LOG_WARN || !only(0, 10))
 		return 1;
@@ -320,7 +315,7 @@ static int forbidden(void)
 	struct rlimit rl = { 0, 0 };
 
 	if (setrlimit(RLIMIT_MEMLOCK, &rl))
-		return SKIP;
+		return KIT_SKIP;
 	return pin(0, 1) != -EPERM || rnic_pin(area, PAGE, RNIC_PIN_TRY) != 0 ||
 	       stats().ranges;
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "shm/pool.h"
+#include "shm/rng_kit.h"
 
 enum {
 	NSMALL = 12,	/* chunks of the test pool */
@@ -23,16 +24,6 @@ enum {
 
 #define LARGE_OFF ((uint64_t)NSMALL * RNIC_POOL_SMALL)
 #define BYTES	  (LARGE_OFF + (uint64_t)NLARGE * RNIC_POOL_LARGE)
-
-static uint64_t rng_state = 88172645463325252u;
-
-static uint32_t rng(uint32_t below)
-{
-	rng_state ^= rng_state << 13;
-	rng_state ^= rng_state >> 7;
-	rng_state ^= rng_state << 17;
-	return (uint32_t)((rng_state >> 32) * below >> 32);
-}
 
 /* ---- geometry ---- */
 

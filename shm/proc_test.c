@@ -27,12 +27,12 @@
 #include <unistd.h>
 
 #include "shm/identity.h"
+#include "shm/child_kit.h"
 #include "shm/log.h"
 
 enum {
 	LIMIT_S = 90,	/* the whole program ends by then */
 	NOBODY = 65534, /* a user without rights */
-	SKIP = 77,	/* a child could not set up its case */
 	DEAD_MS = 3000, /* a death is seen by then */
 	ALIVE_MS = 400, /* identities are looked at every 100 ms */
 	MANY = 40,	/* children at once: more than one epoll batch */
@@ -47,48 +47,6 @@ static void count(enum rnic_log_level level, const char *msg)
 {
 	(void)msg;
 	warned += level == RNIC_LOG_WARN;
-}
-
-static pid_t spawn(int (*fn)(void *), void *arg)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* it may have ended before that; 0: in another namespace */
-		if (getppid() && getppid() != parent)
-			_exit(SKIP);
-		alarm(LIMIT_S);
-		_exit(fn(arg));
-	}
-	return pid;
-}
-
-static int idle(void *arg)
-{
-	(void)arg;
-	while (pause())
-		;
-	return 1;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-static void in_child(int (*fn)(void *), void *arg)
-{
-	pid_t pid = spawn(fn, arg);
-	int status;
-
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == SKIP)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* The entry of @pid, NULL if there is none. For children as well: no assert. */
@@ -162,7 +120,7 @@ static void self_never_dies(void **state)
 
 static void one_entry_per_process(void **state)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	int fds = count_fds();
 	struct rnic_proc *p = met(pid), *q = met(pid);
 
@@ -176,12 +134,12 @@ static void one_entry_per_process(void **state)
 	assert_int_equal(rnic_proc_alive(), 0);
 	/* the epoll set stays */
 	assert_in_range(count_fds(), fds, fds + 1);
-	end(pid);
+	kit_end(pid);
 }
 
 static void another_identity_is_nobody(void **state)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rnic_proc *p = NULL;
 	uint64_t id;
 	int fds;
@@ -192,7 +150,7 @@ static void another_identity_is_nobody(void **state)
 	assert_int_equal(rnic_identity_of((uint32_t)pid, &id), 0);
 	assert_int_equal(rnic_proc_get((uint32_t)pid, ~id, &p), -ESRCH);
 	assert_null(p);
-	end(pid);
+	kit_end(pid);
 	assert_int_equal(rnic_proc_get((uint32_t)pid, id, &p), -ESRCH);
 	assert_int_equal(rnic_proc_get(0, id, &p), -ESRCH);
 	assert_null(p);
@@ -204,7 +162,7 @@ static void another_identity_is_nobody(void **state)
 
 static void death_is_seen(void **state)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rnic_proc *p = met(pid), *q = NULL;
 	uint32_t gen = rnic_proc_generation();
 	uint64_t id = p->identity;
@@ -265,7 +223,7 @@ static void ticks_pass(void)
  */
 static int dies_in_a_tick(void)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rnic_proc *p = met(pid);
 	struct timespec tick = next_tick();
 	bool alive, in_time;
@@ -273,7 +231,7 @@ static int dies_in_a_tick(void)
 
 	assert_true(rnic_proc_look_lately(p));
 	ret = rnic_load64_relaxed(&p->looked) ? 1 : -1;
-	end(pid);
+	kit_end(pid);
 	alive = rnic_proc_look_lately(p);
 	in_time = same_tick(&tick);
 	if (ret > 0 && in_time)
@@ -294,14 +252,14 @@ static void one_look_in_a_tick(void **state)
 	pid_t pid;
 
 	(void)state;
-	pid = spawn(idle, NULL);
+	pid = kit_spawn(kit_idle, NULL);
 	p = met(pid);
 	assert_true(rnic_proc_look_lately(p));
 	first = rnic_load64_relaxed(&p->looked);
 	ticks_pass();
 	assert_true(rnic_proc_look_lately(p));
 	assert_true(!first || rnic_load64_relaxed(&p->looked) > first);
-	end(pid);
+	kit_end(pid);
 	assert_false(rnic_proc_look(p));
 	rnic_proc_put(p);
 	/* on a busy machine it may take many, or never be as quick */
@@ -316,12 +274,12 @@ static void many_deaths_are_seen_at_once(void **state)
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		pid[i] = spawn(idle, NULL);
+		pid[i] = kit_spawn(kit_idle, NULL);
 		p[i] = met(pid[i]);
 	}
 	assert_int_equal(rnic_proc_alive(), MANY);
 	for (int i = 0; i < MANY; i++)
-		end(pid[i]);
+		kit_end(pid[i]);
 	assert_int_equal(rnic_proc_poll(), MANY);
 	assert_int_equal(rnic_proc_alive(), 0);
 	for (int i = 0; i < MANY; i++) {
@@ -351,7 +309,7 @@ static void exec_is_a_death(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(go), 0);
-	pid = spawn(exec_when_told, &go[0]);
+	pid = kit_spawn(exec_when_told, &go[0]);
 	p = met(pid);
 	assert_false(dies(p, ALIVE_MS));
 	assert_int_equal(write(go[1], "x", 1), 1);
@@ -362,7 +320,7 @@ static void exec_is_a_death(void **state)
 	p = met(pid);
 	assert_false(rnic_proc_dead(p));
 	rnic_proc_put(p);
-	end(pid);
+	kit_end(pid);
 	close(go[0]);
 	close(go[1]);
 }
@@ -395,14 +353,14 @@ static void lost_main_thread_is_no_death(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(go), 0);
-	pid = spawn(lose_main_thread, &go[0]);
+	pid = kit_spawn(lose_main_thread, &go[0]);
 	p = met(pid);
 	assert_int_equal(write(go[1], "x", 1), 1);
 	assert_false(dies(p, ALIVE_MS));
 	q = met(pid);
 	assert_ptr_equal(p, q);
 	rnic_proc_put(q);
-	end(pid);
+	kit_end(pid);
 	assert_true(dies(p, DEAD_MS));
 	rnic_proc_put(p);
 	close(go[0]);
@@ -415,7 +373,7 @@ static int become_untraceable(void *arg)
 
 	if (read(*(int *)arg, &c, 1) != 1 || prctl(PR_SET_DUMPABLE, 0))
 		return 1;
-	return idle(NULL);
+	return kit_idle(NULL);
 }
 
 static int watch_untraceable(void *arg)
@@ -428,10 +386,10 @@ static int watch_untraceable(void *arg)
 	rnic_proc_forked();
 	if (!geteuid() &&
 	    (setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1)))
-		return SKIP;
+		return KIT_SKIP;
 	if (pipe(go))
-		return SKIP;
-	pid = spawn(become_untraceable, &go[0]);
+		return KIT_SKIP;
+	pid = kit_spawn(become_untraceable, &go[0]);
 	p = meet(pid);
 	if (!p || write(go[1], "x", 1) != 1)
 		return 1;
@@ -441,14 +399,14 @@ static int watch_untraceable(void *arg)
 	q = meet(pid);
 	if (q != p)
 		return 3;
-	end(pid);
+	kit_end(pid);
 	return dies(p, DEAD_MS) ? 0 : 4;
 }
 
 static void untraceable_is_no_death(void **state)
 {
 	(void)state;
-	in_child(watch_untraceable, NULL);
+	kit_in_child(watch_untraceable, NULL);
 }
 
 /* ---- few descriptors ---- */
@@ -469,19 +427,19 @@ static int leave_fds(int n)
 /* @arg: how many descriptors there are; with one the pidfd has to go. */
 static int scarce(void *arg)
 {
-	pid_t pid = spawn(idle, NULL), gone = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL), gone = kit_spawn(kit_idle, NULL);
 	uint64_t id, gone_id;
 	struct rnic_proc *p, *q;
 
 	rnic_proc_forked();
 	if (rnic_identity_of((uint32_t)gone, &gone_id) ||
 	    rnic_identity_of((uint32_t)pid, &id) || leave_fds(*(int *)arg))
-		return SKIP;
+		return KIT_SKIP;
 	if (rnic_proc_get((uint32_t)pid, ~id, &p) != -ESRCH)
 		return 1;
 	if (rnic_proc_get((uint32_t)pid, id, &p) || p->fd >= 0)
 		return 2;
-	end(gone);
+	kit_end(gone);
 	if (rnic_proc_get((uint32_t)gone, gone_id, &q) != -ESRCH)
 		return 3;
 	if (dies(p, ALIVE_MS))
@@ -499,7 +457,7 @@ static void one_descriptor_is_enough(void **state)
 	int n = 1;
 
 	(void)state;
-	in_child(scarce, &n);
+	kit_in_child(scarce, &n);
 }
 
 /* The epoll set and the pidfd fit, and nothing to read an identity with. */
@@ -508,24 +466,24 @@ static void two_descriptors_are_enough(void **state)
 	int n = 2;
 
 	(void)state;
-	in_child(scarce, &n);
+	kit_in_child(scarce, &n);
 }
 
 static int without(void *arg)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rnic_proc *p = NULL;
 	uint64_t id;
 
 	(void)arg;
 	rnic_proc_forked();
 	if (rnic_identity_of((uint32_t)pid, &id) || leave_fds(0))
-		return SKIP;
+		return KIT_SKIP;
 	/* not taken for the right one unseen, and said once */
 	warned = 0;
 	if (rnic_proc_get((uint32_t)pid, id, &p) != -EMFILE || p)
 		return 1;
-	end(pid);
+	kit_end(pid);
 	if (warned != 1)
 		return 2;
 	return rnic_proc_epoll_fd() == -1 && warned == 2 ? 0 : 3;
@@ -534,35 +492,35 @@ static int without(void *arg)
 static void without_descriptors_not_known(void **state)
 {
 	(void)state;
-	in_child(without, NULL);
+	kit_in_child(without, NULL);
 }
 
 /* Once there are descriptors again, a death wakes sleepers again. */
 static int recover(void *arg)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rlimit rl;
 	struct rnic_proc *p;
 
 	(void)arg;
 	rnic_proc_forked();
 	if (getrlimit(RLIMIT_NOFILE, &rl) || leave_fds(1))
-		return SKIP;
+		return KIT_SKIP;
 	p = meet(pid);
 	if (!p || p->fd >= 0)
 		return 1;
 	if (setrlimit(RLIMIT_NOFILE, &rl))
-		return SKIP;
+		return KIT_SKIP;
 	if (dies(p, ALIVE_MS) || p->fd < 0)
 		return 2;
-	end(pid);
+	kit_end(pid);
 	return is_ringing() ? 0 : 3;
 }
 
 static void pidfd_is_tried_again(void **state)
 {
 	(void)state;
-	in_child(recover, NULL);
+	kit_in_child(recover, NULL);
 }
 
 /* ---- fork ---- */
@@ -590,13 +548,13 @@ static int inherit(void *arg)
 
 static void child_forgets(void **state)
 {
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct rnic_proc *p = met(pid);
 
 	(void)state;
-	in_child(inherit, p);
+	kit_in_child(inherit, p);
 	/* the parent's set is as it was */
-	end(pid);
+	kit_end(pid);
 	assert_true(is_ringing());
 	assert_int_equal(rnic_proc_poll(), 1);
 	rnic_proc_put(p);
@@ -608,21 +566,22 @@ static void child_forgets(void **state)
  */
 static void copies_do_not_ring(void **state)
 {
-	pid_t pid = spawn(idle, NULL), pid2 = spawn(idle, NULL), copy;
+	pid_t pid = kit_spawn(kit_idle, NULL), pid2 = kit_spawn(kit_idle, NULL),
+	      copy;
 	struct rnic_proc *p = met(pid), *q = met(pid2);
 
 	(void)state;
-	copy = spawn(idle, NULL);
+	copy = kit_spawn(kit_idle, NULL);
 	rnic_proc_put(p);
-	end(pid);
+	kit_end(pid);
 	assert_false(is_ringing());
 	assert_int_equal(rnic_proc_poll(), 0);
-	end(pid2);
+	kit_end(pid2);
 	assert_int_equal(rnic_proc_poll(), 1);
 	assert_true(rnic_proc_dead(q));
 	assert_false(is_ringing());
 	rnic_proc_put(q);
-	end(copy);
+	kit_end(copy);
 }
 
 /* ---- threads ---- */
@@ -650,13 +609,13 @@ static void threads_share_the_table(void **state)
 
 	(void)state;
 	for (int i = 0; i < THREADS; i++) {
-		shared[i] = spawn(idle, NULL);
+		shared[i] = kit_spawn(kit_idle, NULL);
 		p[i] = met(shared[i]);
 	}
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, churn, p[i]), 0);
 	for (int i = 0; i < THREADS; i++)
-		end(shared[i]);
+		kit_end(shared[i]);
 	for (int i = 0; i < THREADS; i++) {
 		assert_int_equal(pthread_join(t[i], &got), 0);
 		assert_ptr_equal(got, p[i]);

@@ -15,24 +15,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/child_kit.h"
 #include "shm/log.h"
 
 enum {
 	LIMIT_S = 60,	/* the whole program ends by then */
 	NOBODY = 65534, /* a user without rights */
-	SKIP = 77,	/* a child could not set up its case */
 	PAGE = 4096,	/* bytes */
 };
 
@@ -61,34 +58,6 @@ static int teardown(void **state)
 	(void)state;
 	rnic_log_sink(NULL);
 	return 0;
-}
-
-static pid_t spawn(int (*fn)(void *), void *arg)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* it may have ended before that; 0: in another namespace */
-		if (getppid() && getppid() != parent)
-			_exit(SKIP);
-		alarm(LIMIT_S);
-		_exit(fn(arg));
-	}
-	return pid;
-}
-
-static void in_child(int (*fn)(void *), void *arg)
-{
-	pid_t pid = spawn(fn, arg);
-	int status;
-
-	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == SKIP)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static struct rnic_segment make(uint64_t size)
@@ -152,7 +121,7 @@ static int limited(void *arg)
 
 	(void)arg;
 	if (setrlimit(RLIMIT_FSIZE, &rl))
-		return SKIP;
+		return KIT_SKIP;
 	if (rnic_segment_create(&s, "limited", PAGE))
 		return 1;
 	rnic_segment_close(&s);
@@ -171,7 +140,7 @@ static int limited(void *arg)
 static void file_size_limit_is_said(void **state)
 {
 	(void)state;
-	in_child(limited, NULL);
+	kit_in_child(limited, NULL);
 }
 
 static int closed_streams(void *arg)
@@ -199,7 +168,7 @@ static int closed_streams(void *arg)
 static void never_is_a_standard_stream(void **state)
 {
 	(void)state;
-	in_child(closed_streams, NULL);
+	kit_in_child(closed_streams, NULL);
 }
 
 static int no_descriptor(void *arg)
@@ -209,7 +178,7 @@ static int no_descriptor(void *arg)
 
 	(void)arg;
 	if (setrlimit(RLIMIT_NOFILE, &none))
-		return SKIP;
+		return KIT_SKIP;
 	if (rnic_segment_create(&s, "x", PAGE) != -EMFILE)
 		return 1;
 	return logged == 1 && s.fd == -1 ? 0 : 2;
@@ -218,7 +187,7 @@ static int no_descriptor(void *arg)
 static void descriptors_run_out(void **state)
 {
 	(void)state;
-	in_child(no_descriptor, NULL);
+	kit_in_child(no_descriptor, NULL);
 }
 
 static void seals_hold(void **state)
@@ -286,7 +255,7 @@ static void maps_are_shared(void **state)
 	strcpy((char *)a + PAGE, "seen");
 	assert_string_equal(b, "seen");
 	assert_true(has_flags(a, " dd ", " dc "));
-	in_child(is_not_inherited, a);
+	kit_in_child(is_not_inherited, a);
 	rnic_segment_unmap(b, PAGE);
 	assert_false(is_mapped(b));
 	rnic_segment_unmap(a, 2 * PAGE);
@@ -357,13 +326,13 @@ static int full(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		return SKIP;
+		return KIT_SKIP;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("none", "/mnt", "tmpfs", 0, "size=64k"))
-		return SKIP;
+		return KIT_SKIP;
 	s.fd = open("/mnt/x", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s.fd < 0)
-		return SKIP;
+		return KIT_SKIP;
 	if (rnic_segment_populate(&s, 0, 32 << 10))
 		return 1;
 	if (rnic_segment_populate(&s, 0, 1 << 20) != -ENOSPC)
@@ -377,7 +346,7 @@ static int full(void *arg)
 static void no_room_is_said(void **state)
 {
 	(void)state;
-	in_child(full, NULL);
+	kit_in_child(full, NULL);
 }
 
 /* ---- those of peers ---- */
@@ -401,24 +370,10 @@ static int open_offer(struct rnic_segment *s, const struct offer *o,
 				     writable);
 }
 
-static int idle(void *arg)
-{
-	(void)arg;
-	while (pause())
-		;
-	return 1;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 static void opens_a_peers(void **state)
 {
 	struct rnic_segment s = make_sealed(2 * PAGE), r, w;
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct offer o = offer_of(&s, pid);
 	char c = 0;
 
@@ -437,7 +392,7 @@ static void opens_a_peers(void **state)
 	rnic_segment_close(&r);
 	rnic_segment_close(&w);
 	assert_int_equal(logged, 0);
-	end(pid);
+	kit_end(pid);
 }
 
 /* A failed open must leave @s alone: it may hold anything. */
@@ -458,7 +413,7 @@ static void open_fails(const struct offer *o, int error, unsigned int logs)
 static void gone_is_not_logged(void **state)
 {
 	struct rnic_segment s = make_sealed(PAGE);
-	pid_t pid = spawn(idle, NULL);
+	pid_t pid = kit_spawn(kit_idle, NULL);
 	struct offer o = offer_of(&s, pid), closed = o, none = o;
 
 	(void)state;
@@ -466,7 +421,7 @@ static void gone_is_not_logged(void **state)
 	open_fails(&closed, -ESRCH, 0);
 	none.fd = -5;
 	open_fails(&none, -ESRCH, 0);
-	end(pid);
+	kit_end(pid);
 	open_fails(&o, -ESRCH, 0);
 	rnic_segment_close(&s);
 }
@@ -536,7 +491,7 @@ static int as_nobody(void *arg)
 	struct rnic_segment s = { .fd = -1 };
 
 	if (geteuid() || setgid(NOBODY) || setuid(NOBODY))
-		return SKIP;
+		return KIT_SKIP;
 	if (open_offer(&s, arg, false) != -EACCES)
 		return 1;
 	return logged || s.fd != -1 ? 2 : 0;
@@ -548,7 +503,7 @@ static void another_user_is_refused(void **state)
 	struct offer o = offer_of(&s, getpid());
 
 	(void)state;
-	in_child(as_nobody, &o);
+	kit_in_child(as_nobody, &o);
 	rnic_segment_close(&s);
 }
 

@@ -22,58 +22,17 @@
 
 #include "env_probe.h"
 #include "shm/atomic.h"
+#include "shm/trap_kit.h"
 
 enum { PAGE = RK_PAGE, MIB = 1 << 20 };
 
 /* ---- what the thread must not call ---------------------------------------- */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-/* The sanitizer has its own of all of them. */
-static bool has_traps(void)
-{
-	return false;
-}
-
-static void forbid_this_thread(bool on)
-{
-	(void)on;
-}
-
-static uint64_t monitors(void)
-{
-	return 0;
-}
-#else
-void *__libc_malloc(size_t n);		 /* libc's own */
-void *__libc_calloc(size_t n, size_t m); /* likewise */
-void *__libc_realloc(void *p, size_t n); /* likewise */
-void __libc_free(void *p);		 /* likewise */
-
-typedef void *thread_fn(void *arg);
-typedef int create_fn(pthread_t *t, const pthread_attr_t *attr, thread_fn *fn,
-		      void *arg);
-typedef int lock_fn(pthread_mutex_t *m);
-
 static __thread bool forbidden; /* this thread must not call these */
 static rnic_a64 found;		/* threads with a locked stack of their own */
 
-static bool has_traps(void)
-{
-	return true;
-}
-
-static void forbid_this_thread(bool on)
-{
-	forbidden = on;
-}
-
-static uint64_t monitors(void)
-{
-	return rnic_load64_relaxed(&found);
-}
-
 /* Not by a handler that a library has set: that would come here again. */
-static void trap(void)
+void kit_trap(void)
 {
 	if (!forbidden)
 		return;
@@ -82,29 +41,11 @@ static void trap(void)
 	abort();
 }
 
-void *malloc(size_t n)
-{
-	trap();
-	return __libc_malloc(n);
-}
-
-void *calloc(size_t n, size_t m)
-{
-	trap();
-	return __libc_calloc(n, m);
-}
-
-void *realloc(void *p, size_t n)
-{
-	trap();
-	return __libc_realloc(p, n);
-}
-
-void free(void *p)
-{
-	trap();
-	__libc_free(p);
-}
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+typedef void *thread_fn(void *arg);
+typedef int create_fn(pthread_t *t, const pthread_attr_t *attr, thread_fn *fn,
+		      void *arg);
+typedef int lock_fn(pthread_mutex_t *m);
 
 /* libc's own @name. */
 static void *next(const char *name)
@@ -122,7 +63,7 @@ int pthread_mutex_lock(pthread_mutex_t *m)
 	lock_fn *fn;
 	void *p;
 
-	trap();
+	kit_trap();
 	/* relaxed: whoever finds it finds the same */
 	p = rnic_ptr_load_relaxed(&libc_s);
 	if (!p) {
@@ -184,9 +125,9 @@ static void trapped(struct th_self *self)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	if (!has_traps())
+	if (!KIT_TRAPS)
 		th_skip(self, "the sanitizer has its own malloc");
-	forbid_this_thread(true);
+	forbidden = true;
 	if (self->arg)
 		pthread_mutex_lock(&lock);
 	else
@@ -199,7 +140,7 @@ static void traps_work(void **state)
 	for (uintptr_t i = 0; i < 2; i++) {
 		struct th_group *g = th_group_start(1, trapped, (void *)i, 20);
 
-		if (has_traps())
+		if (KIT_TRAPS)
 			th_group_expect_death(g, 0, SIGABRT);
 		th_group_finish(g);
 	}
@@ -331,8 +272,8 @@ static void rules_owner(struct rules *t)
 		th_check(!th_expired(&dl));
 	}
 	rnic_store32_relaxed(rules_over, 1);
-	if (has_traps())
-		th_check(monitors() > 0);
+	if (KIT_TRAPS)
+		th_check(rnic_load64_relaxed(&found) > 0);
 }
 
 /*
@@ -368,12 +309,12 @@ static void *teller_main(void *arg)
 	struct ck *c = arg;
 	char *p = (char *)(uintptr_t)0x40000000;
 
-	forbid_this_thread(true);
+	forbidden = true;
 	for (int i = 0; i < 100; i++) {
 		ck_begin(c, p + i * PAGE, PAGE);
 		ck_end(c, p + i * PAGE, PAGE);
 	}
-	forbid_this_thread(false);
+	forbidden = false;
 	return NULL;
 }
 
@@ -477,7 +418,7 @@ static void free_under_the_arena_lock(struct th_self *self)
 	while (rnic_load64_relaxed(&heap_rounds) < rounds + 100)
 		sched_yield();
 	/* so it was: watched pages of the heap went */
-	th_check(!has_traps() ||
+	th_check(!KIT_TRAPS ||
 		 probe_stats(&a.domain->fid).pages_invalidated > 0);
 	rnic_store32_relaxed(&heap_over, 1);
 	for (int i = 0; i < HEAP_THREADS; i++)

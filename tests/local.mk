@@ -101,6 +101,10 @@ FABRIC_TESTS += \
 	tests/windows \
 	tests/windows_odp
 
+tests_cache_thread_SOURCES = \
+	shm/trap_kit.c \
+	shm/trap_kit.h \
+	tests/cache_thread.c
 tests_negative_SOURCES = \
 	tests/negative.c \
 	tests/negative.h \
