@@ -215,13 +215,34 @@ static void settings_path(void **state)
 	shrimp_settings_free(&s);
 }
 
+/* A value that is refused. */
+struct bad {
+	const char *name;    /* what is set */
+	const char *value;   /* to what */
+	const char *allowed; /* a part of what is said */
+};
+
+/* Each of @n is, in one line that says all of it; nothing is allocated. */
+static void refused(const struct bad *bad, size_t n)
+{
+	struct shrimp_settings s;
+	char text[TEXT_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(load(bad[i].name, bad[i].value, &s, text),
+				 -FI_EINVAL);
+		assert_non_null(strstr(text, bad[i].name));
+		assert_non_null(strstr(text, bad[i].value));
+		assert_non_null(strstr(text, bad[i].allowed));
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+		assert_null(s.stats_file);
+	}
+}
+
 /* One line that names variable, value and what is allowed. */
 static void settings_refused(void **state)
 {
-	static const struct {
-		const char *name, *value; /* what is set */
-		const char *allowed;	  /* a part of what is said */
-	} bad[] = {
+	static const struct bad bad[] = {
 		{ "FI_SHRIMP_TX_BUFFER", "65535", "65536" },
 		{ "FI_SHRIMP_TX_BUFFER", "2g", "65536" },
 		{ "FI_SHRIMP_TX_BUFFER", "64q", "65536" },
@@ -261,19 +282,9 @@ static void settings_refused(void **state)
 		{ "FI_SHRIMP_MR_MODE", "prov_key,basic", "prov_key" },
 		{ "FI_SHRIMP_MR_MODE", "local;virt_addr", "commas" },
 	};
-	struct shrimp_settings s;
-	char text[TEXT_MAX];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		assert_int_equal(load(bad[i].name, bad[i].value, &s, text),
-				 -FI_EINVAL);
-		assert_non_null(strstr(text, bad[i].name));
-		assert_non_null(strstr(text, bad[i].value));
-		assert_non_null(strstr(text, bad[i].allowed));
-		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-		assert_null(s.stats_file);
-	}
+	refused(bad, sizeof(bad) / sizeof(*bad));
 }
 
 static void settings_unknown_names(void **state)
@@ -295,10 +306,7 @@ static void settings_unknown_names(void **state)
 
 static void settings_keycache_refused(void **state)
 {
-	static const struct {
-		const char *name, *value; /* what is set */
-		const char *allowed;	  /* a part of what is said */
-	} bad[] = {
+	static const struct bad bad[] = {
 		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "0", "1048576" },
 		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "1048577", "1048576" },
 		{ "FI_SHRIMP_KEYCACHE_ENTRIES", "12", "4, times 2^n" },
@@ -310,18 +318,9 @@ static void settings_keycache_refused(void **state)
 		{ "FI_SHRIMP_KEYCACHE_MISS_NS", "1us", "1000000000" },
 		{ "FI_SHRIMP_KEYCACHE_SEED", "-1", "from 0" },
 	};
-	struct shrimp_settings s;
-	char text[TEXT_MAX];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		assert_int_equal(load(bad[i].name, bad[i].value, &s, text),
-				 -FI_EINVAL);
-		assert_non_null(strstr(text, bad[i].name));
-		assert_non_null(strstr(text, bad[i].value));
-		assert_non_null(strstr(text, bad[i].allowed));
-		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-	}
+	refused(bad, sizeof(bad) / sizeof(*bad));
 }
 
 /* Two settings that do not go together: the message names both. */

@@ -325,6 +325,19 @@ static void contract_P4_close_and_exit(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* Opens @s, and talks with the other one, which does the same. */
+static void open_met(struct th_stack *s, struct th_self *self)
+{
+	uint64_t rx;
+
+	th_stack_open(s, &directed);
+	th_stack_connect(s, self);
+	th_trecv(s, &rx, 8, TAG, 0, &rx);
+	put(s, s->peers[!self->rank], TAG, 1);
+	th_rx_ok(s);
+	th_barrier_progress(self, s, "met");
+}
+
 /*
  * The same when both have talked before: what the other said last is heard
  * by receives that name it, though they are posted long after it is gone.
@@ -334,14 +347,9 @@ static void contract_P4_last_words(struct th_self *self)
 	enum { N = 20, LEN = 700 };
 	unsigned char buf[LEN];
 	struct th_stack s;
-	uint64_t i, rx;
+	uint64_t i;
 
-	th_stack_open(&s, &directed);
-	th_stack_connect(&s, self);
-	th_trecv(&s, &rx, 8, TAG, 0, &rx);
-	put(&s, s.peers[!self->rank], TAG, 1);
-	th_rx_ok(&s);
-	th_barrier_progress(self, &s, "met");
+	open_met(&s, self);
 	if (self->rank == 1) {
 		for (i = 0; i < N; i++) {
 			th_fill(buf, LEN, i);
@@ -369,12 +377,7 @@ static void contract_P4_reopened_peer(struct th_self *self)
 	fi_addr_t fresh;
 	uint64_t rx;
 
-	th_stack_open(&s, &directed);
-	th_stack_connect(&s, self);
-	th_trecv(&s, &rx, 8, TAG, 0, &rx);
-	put(&s, s.peers[!self->rank], TAG, 1);
-	th_rx_ok(&s);
-	th_barrier_progress(self, &s, "met");
+	open_met(&s, self);
 	if (self->rank == 1) {
 		th_stack_close(&s);
 		th_stack_open(&s, &directed);

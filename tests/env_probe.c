@@ -93,6 +93,11 @@ uint64_t probe_status(const char *field)
 	return value;
 }
 
+size_t probe_resident(void)
+{
+	return (size_t)probe_status("VmRSS") << 10;
+}
+
 /* ---- namespaces and filters ------------------------------------------ */
 
 static bool write_text(const char *path, const char *text)

@@ -26,6 +26,9 @@ unsigned int probe_maps(const char *what);
 /* Number after @field ("VmPTE", "Threads") in /proc/self/status. */
 uint64_t probe_status(const char *field);
 
+/* Bytes of this process that are in memory. */
+size_t probe_resident(void);
+
 /* Abstract sockets of this network namespace with @what in their name. */
 unsigned int probe_sockets(const char *what);
 

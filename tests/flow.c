@@ -8,26 +8,12 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+
+#include "env_probe.h"
 
 enum { TAG = 71 };
-
-static size_t resident_bytes(void)
-{
-	long size = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	th_check(f);
-	th_eq(fscanf(f, "%ld %ld", &size, &resident), 2);
-	fclose(f);
-	return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 /* ---- unexpected messages: windows of N, then all received ------------------ */
 
@@ -88,29 +74,11 @@ static void unexp_run(struct th_self *self, const struct unexp *u)
 	th_stack_close(&s);
 }
 
-/* Makes process_vm_readv() and _writev() fail with EPERM from now on. */
-static bool forbid_cma(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0,
-			 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
-}
-
 static void case_T3_no_single_copy(struct th_self *self)
 {
 	struct unexp u = { 4097, 64, 4 };
 
-	if (!forbid_cma())
+	if (!probe_forbid(SYS_process_vm_readv, SYS_process_vm_writev, EPERM))
 		th_skip(self, "seccomp filters are not allowed here");
 	unexp_run(self, &u);
 	u.len = 3 << 20;
@@ -142,14 +110,14 @@ enum { T4_LEN = 24, T4_PER_MESSAGE = 400, T4_FIXED = 96 << 20 };
 
 static void t4_recv(struct th_self *self, struct th_stack *s, unsigned long n)
 {
-	size_t before = resident_bytes();
+	size_t before = probe_resident();
 	unsigned char rx[T4_LEN];
 	unsigned long i;
 
 	th_barrier_progress(self, s, "sent");
 	th_quiet(s, 20);
 	if (!th_sanitized())
-		th_check(resident_bytes() <
+		th_check(probe_resident() <
 			 before + T4_FIXED + n * T4_PER_MESSAGE);
 	for (i = n; i-- > 0;) {
 		th_trecv(s, rx, sizeof(rx), i, 0, rx);
@@ -396,14 +364,14 @@ static void drain(struct th_stack *b, size_t len, uint64_t first,
  */
 static void t6_once(struct th_stack *a, struct th_stack *b, size_t len)
 {
-	size_t before = resident_bytes();
+	size_t before = probe_resident();
 	unsigned long n, more;
 
 	a->buddy = NULL;
 	n = inject_until_refused(a, len, 0, 2000000);
 	th_check(n >= 10);
 	if (!th_sanitized())
-		th_check(resident_bytes() < before + (64 << 20));
+		th_check(probe_resident() < before + (64 << 20));
 	th_eq(inject_until_refused(a, len, n, 1), 0);
 	a->buddy = b;
 	drain(b, len, 0, n / 2);
@@ -441,10 +409,10 @@ static void case_T6_inject_self(struct th_self *self)
 	s.peers = calloc(2, sizeof(*s.peers));
 	th_check(s.peers);
 	s.peers[1] = me;
-	before = resident_bytes();
+	before = probe_resident();
 	n = inject_until_refused(&s, 4096, 0, 2000000);
 	if (!th_sanitized())
-		th_check(resident_bytes() < before + (64 << 20));
+		th_check(probe_resident() < before + (64 << 20));
 	drain(&s, 4096, 0, n);
 	th_check(inject_until_refused(&s, 4096, 0, 2000000) > 0);
 	th_stack_close(&s);

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "harness.h"
 
-#include <stdio.h>
 #include <sys/uio.h>
-#include <unistd.h>
+
+#include "env_probe.h"
 
 enum { TAG = 21, OTHER = 22 };
 
@@ -164,17 +164,6 @@ static void case_T11_peek_small_buffer(struct th_self *self)
 	scene_close(&sc);
 }
 
-static size_t resident_bytes(void)
-{
-	long size = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	th_check(f);
-	th_eq(fscanf(f, "%ld %ld", &size, &resident), 2);
-	fclose(f);
-	return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* No match: the call gives 0, one error entry, nothing is left behind. */
 static void case_T12_peek_nothing(struct th_self *self)
 {
@@ -186,11 +175,11 @@ static void case_T12_peek_nothing(struct th_self *self)
 	scene_open(&sc);
 	for (i = 0; i < 1000; i++)
 		expect_nothing(&sc, TAG, 0);
-	before = resident_bytes();
+	before = probe_resident();
 	for (i = 0; i < n; i++)
 		expect_nothing(&sc, TAG + i, i % 2 ? FI_CLAIM : 0);
 	if (!th_sanitized())
-		th_check(resident_bytes() < before + (1 << 20));
+		th_check(probe_resident() < before + (1 << 20));
 	scene_close(&sc);
 }
 

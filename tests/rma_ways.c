@@ -12,6 +12,7 @@
 #include <rdma/fi_atomic.h>
 #include <stdlib.h>
 
+#include "env_probe.h"
 #include "shm/atomic.h"
 
 enum {
@@ -54,22 +55,12 @@ static void side_open(struct side *d, struct th_self *self)
 	th_stack_connect(&d->s, self);
 }
 
-static void side_stats(struct side *d, struct fi_shrimp_stats *st)
-{
-	struct fi_ops_shrimp_stats *ops;
-
-	*st = (struct fi_shrimp_stats){ .size = sizeof(*st) };
-	th_ok(fi_open_ops(&d->s.fabric->fid, FI_SHRIMP_OPS_STATS, 0,
-			  (void **)&ops, NULL));
-	th_ok(ops->read(&d->s.fabric->fid, st));
-}
-
 /* The way was the one that was asked for. */
 static void side_close(struct side *d)
 {
 	struct fi_shrimp_stats st;
 
-	side_stats(d, &st);
+	st = probe_stats(&d->s.fabric->fid);
 	if (d->self->rank) {
 		th_check(!!st.attach_socket == !!(d->way & SOCKET));
 		th_check(!!st.attach_proc == !(d->way & SOCKET));
@@ -143,10 +134,10 @@ static void move_all(struct side *d, unsigned char *buf)
 {
 	struct fi_shrimp_stats was, st;
 
-	side_stats(d, &was);
+	was = probe_stats(&d->s.fabric->fid);
 	for (int i = 0; i < NLENS; i++)
 		move_one(d, buf, lens[i]);
-	side_stats(d, &st);
+	st = probe_stats(&d->s.fabric->fid);
 	th_eq(st.rma_ops[reach_of(d)] - was.rma_ops[reach_of(d)], 2 * NLENS);
 	put(d, buf, 100, LEN - 99);
 	rk_refused(&d->s, FI_EINVAL, RK_KEY, LEN - 99, 100);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "rdma/fi_ext_shrimp.h"
+#include "env_probe.h"
 
 enum { TAG = 171 };
 
@@ -196,17 +196,6 @@ static void both_sleep(struct th_self *self)
 	th_stack_close(&s);
 }
 
-static uint64_t peers_met(struct th_stack *s)
-{
-	struct fi_shrimp_stats st = { .size = sizeof(st) };
-	struct fi_ops_shrimp_stats *ops;
-
-	th_ok(fi_open_ops(&s->fabric->fid, FI_SHRIMP_OPS_STATS, 0,
-			  (void **)&ops, NULL));
-	th_ok(ops->read(&s->fabric->fid, &st));
-	return st.peers;
-}
-
 /*
  * The call that finds the server may be the last before a sleep: the message
  * that waited for it has to leave, since nobody will wake its sender.
@@ -232,7 +221,7 @@ static void no_sleep_before_the_first(struct th_self *self)
 	}
 	fids[0] = &s.txcq->fid;
 	th_tsend(&s, th_insert(&s, s.info->dest_addr), &value, 8, TAG, &value);
-	while (!peers_met(&s)) {
+	while (!probe_stats(&s.fabric->fid).peers) {
 		th_eq(fi_trywait(s.fabric, fids, 1), -FI_EAGAIN);
 		fi_cq_read(s.txcq, NULL, 0);
 	}
