@@ -27,6 +27,7 @@
 
 #include "shm/device.h"
 #include "shm/log.h"
+#include "tests/quiet_map.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
@@ -129,8 +130,8 @@ static void contract_N1_bad_home(void **state)
 
 static char *pages(int flags)
 {
-	char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-		       flags | MAP_ANONYMOUS, -1, 0);
+	char *p = quiet_map(PAGES * PAGE, PROT_READ | PROT_WRITE,
+			    flags | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(p != MAP_FAILED);
 	/* page by page, whatever the machine likes */

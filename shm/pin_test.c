@@ -27,6 +27,7 @@
 #include "shm/child_kit.h"
 #include "shm/log.h"
 #include "shm/vma.h"
+#include "tests/quiet_map.h"
 
 enum {
 	PAGE = 4096,
@@ -54,8 +55,7 @@ static int setup(void **state)
 	(void)state;
 	rnic_log_sink(record);
 	logged = 0;
-	area = mmap(NULL, AREA * PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = quiet_private(AREA * PAGE);
 	return area == MAP_FAILED;
 }
 

@@ -24,6 +24,7 @@
 
 #include "shm/identity.h"
 #include "shm/log.h"
+#include "tests/quiet_map.h"
 
 enum {
 	PAGE = 4096,
@@ -102,8 +103,7 @@ static int setup(void **state)
 {
 	(void)state;
 	rnic_log_sink(ignore);
-	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = quiet_private(AREA);
 	buf = malloc(AREA);
 	return area == MAP_FAILED || !buf;
 }

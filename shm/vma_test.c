@@ -21,13 +21,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/quiet_map.h"
+
 enum { PAGE = 4096, LIMIT_S = 60 };
 
 /* Pages of different protection with a hole. */
 static char *make(void)
 {
-	char *p = mmap(NULL, 6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	char *p = quiet_map(6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
 
 	assert_true(p != MAP_FAILED);
 	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);

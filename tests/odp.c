@@ -866,11 +866,12 @@ static void mourns(struct th_self *self)
 		odp_stream(&d);
 	if (!self->rank) {
 		for (unsigned long i = 0; i < th_rounds(100); i++)
-			odp_replace(d.p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
+			odp_replace(&d, d.p + i % ODP_PAGES * ODP_PAGE,
+				    ODP_PAGE);
 		th_note(self, "kill it", 1);
 		th_listen(self);
 		/* the monitor does not wait for the dead */
-		odp_replace(d.p, ODP_LEN);
+		odp_replace(&d, d.p, ODP_LEN);
 	}
 	th_barrier_progress(self, &d.s, "killed");
 	if (self->rank)

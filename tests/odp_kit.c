@@ -71,12 +71,29 @@ unsigned char *odp_fresh(size_t len)
 }
 
 /* Two calls: one puts the new memory there before it tells of the old. */
-void odp_replace(unsigned char *p, size_t len)
+uint64_t odp_replace(struct odp_side *d, unsigned char *p, size_t len)
 {
+	uint64_t faults;
+
 	th_eq(munmap(p, len), 0);
+	faults = odp_stats(d).page_faults;
 	th_check(mmap(p, len, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
 		      0) == p);
+	return faults;
+}
+
+void odp_watch_sentinel(struct odp_side *d, unsigned char *p, uint64_t faults)
+{
+	for (int i = 0; i < 300; i++) {
+		const rnic_a64 *w = (const rnic_a64 *)(const void *)p;
+
+		/* acquire: the byte, then what was counted before it */
+		if (rnic_load64_acquire(&w[i % 512]) &&
+		    odp_stats(d).page_faults == faults)
+			th_fail(__FILE__, __LINE__,
+				"touched through an old translation");
+	}
 }
 
 /* fi_mr_regattr() of one range, on demand. */

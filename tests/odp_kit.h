@@ -64,8 +64,17 @@ void odp_lost(struct odp_side *d, uint64_t regions);
 /* @len private bytes. */
 unsigned char *odp_fresh(size_t len);
 
-/* The bytes at @p, of odp_fresh() or quiet_map(), become other memory. */
-void odp_replace(unsigned char *p, size_t len);
+/*
+ * The bytes at @p, of odp_fresh() or quiet_map(), become other memory. Returns
+ * the page faults when the first memory had gone.
+ */
+uint64_t odp_replace(struct odp_side *d, unsigned char *p, size_t len);
+
+/*
+ * Fails if something is written to the page at @p, which odp_replace() has
+ * just made, without one page fault since there were @faults.
+ */
+void odp_watch_sentinel(struct odp_side *d, unsigned char *p, uint64_t faults);
 
 /* fi_mr_regattr() of one range, on demand, with key RK_KEY; what it says. */
 int odp_reg(struct odp_side *d, void *p, size_t len, uint64_t access,

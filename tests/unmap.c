@@ -18,46 +18,16 @@ enum { STREAMERS = 2 };
 
 /* ---- R12: on demand --------------------------------------------------------- */
 
-/* Memory that was just mapped, and that nobody has asked for: is untouched. */
-static void watch_sentinel(struct odp_side *d, unsigned char *p,
-			   uint64_t faults)
-{
-	for (int i = 0; i < 300; i++) {
-		const rnic_a64 *w = (const rnic_a64 *)(const void *)p;
-
-		/* acquire: the byte, then what was counted before it */
-		if (rnic_load64_acquire(&w[i % 512]) &&
-		    odp_stats(d).page_faults == faults)
-			th_fail(__FILE__, __LINE__,
-				"touched through an old translation");
-	}
-}
-
-/* Replaces a page; returns the faults when its memory had gone, or before. */
-static uint64_t replace_page(struct odp_side *d, unsigned char *p)
-{
-	uint64_t faults;
-
-	th_eq(munmap(p, ODP_PAGE), 0);
-	faults = odp_stats(d).page_faults;
-	th_check(mmap(p, ODP_PAGE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		      0) == p);
-	return faults;
-}
-
 static void replace_often(struct odp_side *d)
 {
 	unsigned long n = th_rounds(400);
 
 	for (unsigned long i = 0; i < n; i++) {
 		unsigned char *p = d->p + i % ODP_PAGES * ODP_PAGE;
-		uint64_t faults;
 
 		if (i % 8 == 0)
 			odp_written(d);
-		faults = replace_page(d, p);
-		watch_sentinel(d, p, faults);
+		odp_watch_sentinel(d, p, odp_replace(d, p, ODP_PAGE));
 	}
 	odp_written(d);
 	th_check(odp_stats(d).pages_invalidated > 0);
@@ -109,7 +79,7 @@ static void contract_R12_next_file(struct th_self *self)
 		if (!self->rank) {
 			th_verify_byte(d.p + 3 * ODP_PAGE, ODP_PAGE,
 				       (unsigned char)i);
-			odp_replace(d.p, ODP_LEN);
+			odp_replace(&d, d.p, ODP_LEN);
 		}
 		th_barrier_progress(self, &d.s, "replaced");
 	}
@@ -191,7 +161,8 @@ static void contract_R12_pinned(struct th_self *self)
 				     i % ODP_PAGES * ODP_PAGE);
 		th_barrier_progress(self, &d.s, "written");
 		if (!self->rank) {
-			odp_replace(d.p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
+			odp_replace(&d, d.p + i % ODP_PAGES * ODP_PAGE,
+				    ODP_PAGE);
 			memset(d.p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL,
 			       ODP_PAGE);
 			odp_lost(&d, i + 1);
@@ -220,9 +191,9 @@ static void unmap_once(struct odp_side *d, unsigned long i)
 	d->mr = rk_reg(&d->s, p, ODP_LEN, RK_RW, RK_KEY);
 	odp_written(d);
 	if (i % 2)
-		odp_replace(p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
+		odp_replace(d, p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE);
 	else
-		odp_replace(p, ODP_LEN);
+		odp_replace(d, p, ODP_LEN);
 	memset(p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL, ODP_PAGE);
 	for (int k = 0; k < 20; k++)
 		th_verify_byte(p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE,

@@ -65,6 +65,30 @@ static void bind(struct owner *o, uint64_t off, uint64_t len, uint64_t access)
 	th_ok(o->ops->bind_window(o->w, &p, access, WKEY));
 }
 
+/* The same, posted, of @n parts: its key may have to wait for readers. */
+static void post_reg(struct owner *o, const struct fi_shrimp_mr_part *p,
+		     size_t n, void *context)
+{
+	struct th_stack *s = &o->d->s;
+	struct th_deadline dl = th_patience();
+	ssize_t ret;
+
+	while ((ret = o->ops->post_reg(s->ep, o->w, p, n, RK_RW, WKEY, 0,
+				       context)) == -FI_EAGAIN &&
+	       !th_expired(&dl))
+		th_progress(s);
+	th_ok(ret);
+}
+
+/* open_all(), and the owner binds the window: LEN bytes from @off on. */
+static void open_bound(struct owner *o, struct odp_side *d,
+		       struct th_self *self, uint64_t off)
+{
+	open_all(o, d, self);
+	if (!self->rank)
+		bind(o, off, LEN, RK_RW);
+}
+
 /* How an operation of the initiator's with key @key ends. */
 static struct rk_outcome try_put(struct odp_side *d, uint64_t key, uint64_t off,
 				 const void *buf, size_t len)
@@ -122,9 +146,7 @@ static void contract_W1_on_demand(struct th_self *self)
 	struct odp_side d;
 	struct owner o;
 
-	open_all(&o, &d, self);
-	if (!self->rank)
-		bind(&o, OFF, LEN, RK_RW);
+	open_bound(&o, &d, self, OFF);
 	meet(&d, "bound");
 	if (self->rank)
 		touch_window(&d);
@@ -256,8 +278,7 @@ static void mixed_bind(struct mixed *x)
 		x->got[i] = (i == 1 ? x->m.p : d->p) + p[i].off;
 		x->len[i] = p[i].len;
 	}
-	th_post(&d->s,
-		x->o.ops->post_reg(d->s.ep, x->o.w, p, 3, RK_RW, WKEY, 0, x));
+	post_reg(&x->o, p, 3, x);
 	th_ptr_eq(th_tx_ok(&d->s).op_context, x);
 }
 
@@ -313,7 +334,7 @@ static void mixed_run(struct th_self *self, bool device)
 		if (!self->rank) {
 			mixed_verify(&x, buf);
 			th_eq(odp_stats(&d).page_faults, 4 * (i + 1));
-			odp_replace(d.p, ODP_LEN);
+			odp_replace(&d, d.p, ODP_LEN);
 		}
 		meet(&d, "replaced");
 	}
@@ -430,21 +451,6 @@ static void stream(struct odp_side *d, size_t len)
 	}
 }
 
-/* Memory that was just mapped, and that nobody has asked for: is untouched. */
-static void watch_sentinel(struct odp_side *d, unsigned char *p,
-			   uint64_t faults)
-{
-	for (int i = 0; i < 300; i++) {
-		const rnic_a64 *w = (const rnic_a64 *)(const void *)p;
-
-		/* acquire: the byte, then what was counted before it */
-		if (rnic_load64_acquire(&w[i % 512]) &&
-		    odp_stats(d).page_faults == faults)
-			th_fail(__FILE__, __LINE__,
-				"touched through an old translation");
-	}
-}
-
 /* The pages of the window go, one at a time, and the window goes round. */
 static void replace_often(struct owner *o)
 {
@@ -453,24 +459,12 @@ static void replace_often(struct owner *o)
 
 	for (unsigned long i = 0; i < n; i++) {
 		unsigned char *p = d->p + (i % 20 + 6) * ODP_PAGE;
-		uint64_t faults;
 
 		if (i % 8 == 0)
 			odp_written(d);
 		if (i % 16 == 7)
 			bind(o, OFF + i % 3 * ODP_PAGE, LEN, RK_RW);
-		faults = odp_stats(d).page_faults;
-		if (!th_sanitized()) {
-			th_eq(munmap(p, ODP_PAGE), 0);
-			faults = odp_stats(d).page_faults;
-			th_check(mmap(p, ODP_PAGE, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS |
-					      MAP_FIXED_NOREPLACE,
-				      -1, 0) == p);
-		} else {
-			odp_replace(p, ODP_PAGE);
-		}
-		watch_sentinel(d, p, faults);
+		odp_watch_sentinel(d, p, odp_replace(d, p, ODP_PAGE));
 	}
 	odp_written(d);
 	th_check(odp_stats(d).pages_invalidated > 0);
@@ -481,9 +475,7 @@ static void contract_R12_window_replaced(struct th_self *self)
 	struct odp_side d;
 	struct owner o;
 
-	open_all(&o, &d, self);
-	if (!self->rank)
-		bind(&o, OFF, LEN, RK_RW);
+	open_bound(&o, &d, self, OFF);
 	if (self->rank)
 		stream(&d, LEN);
 	else
@@ -513,7 +505,7 @@ static void move_often(struct owner *o)
 			bind(o, (i + 1) % PLACES * PLACE * ODP_PAGE, LEN,
 			     RK_RW);
 		if (i % 5 == 0)
-			odp_replace(was, PLACE * ODP_PAGE);
+			odp_replace(d, was, PLACE * ODP_PAGE);
 		memset(was, ODP_SENTINEL, PLACE * ODP_PAGE);
 		for (int k = 0; k < 3; k++)
 			th_progress(&d->s);
@@ -530,9 +522,7 @@ static void contract_I1_window_on_demand(struct th_self *self)
 	struct odp_side d;
 	struct owner o;
 
-	open_all(&o, &d, self);
-	if (!self->rank)
-		bind(&o, 0, LEN, RK_RW);
+	open_bound(&o, &d, self, 0);
 	if (self->rank)
 		stream(&d, LEN);
 	else
@@ -550,9 +540,7 @@ static void contract_I5_window_on_demand(struct th_self *self)
 	struct odp_side d;
 	struct owner o;
 
-	open_all(&o, &d, self);
-	if (!self->rank)
-		bind(&o, OFF, LEN, RK_RW);
+	open_bound(&o, &d, self, OFF);
 	meet(&d, "bound");
 	memset(buf, 1, sizeof(buf));
 	if (self->rank)
@@ -597,7 +585,7 @@ static void contract_I5_window_refreshed_often(struct th_self *self)
 		if (i % 4 == 0)
 			odp_written(&d);
 		th_ok(fi_mr_refresh(i % 3 ? d.mr : x.plain, NULL, 0, 0));
-		odp_replace(at, ODP_PAGE);
+		odp_replace(&d, at, ODP_PAGE);
 		if (i % 16 == 1) {
 			th_ok(x.o.ops->invalidate_window(x.o.w));
 			mixed_bind(&x);
@@ -641,7 +629,7 @@ static void contract_R12_window_gone(struct th_self *self)
 		/* in the window, or not */
 		p = d.p + (i % 2 ? 6 : 40) * ODP_PAGE;
 		if (!self->rank) {
-			odp_replace(p, ODP_PAGE);
+			odp_replace(&d, p, ODP_PAGE);
 			memset(p, ODP_SENTINEL, ODP_PAGE);
 			odp_lost(&d, i + 1);
 		}
@@ -726,8 +714,7 @@ static void contract_R12_window_half_gone(struct th_self *self)
 		other = rk_pages(ODP_PAGE);
 		p[0].mr = rk_reg(&d.s, other, ODP_PAGE, RK_RW, PLAIN_KEY);
 		p[1].mr = d.mr;
-		th_post(&d.s, o.ops->post_reg(d.s.ep, o.w, p, 2, RK_RW, WKEY, 0,
-					      NULL));
+		post_reg(&o, p, 2, NULL);
 		th_tx_ok(&d.s);
 	}
 	meet(&d, "bound");
@@ -735,7 +722,7 @@ static void contract_R12_window_half_gone(struct th_self *self)
 		th_eq(put(&d, 0, buf, 200), 0);
 	meet(&d, "written");
 	if (!self->rank) {
-		odp_replace(d.p, ODP_PAGE);
+		odp_replace(&d, d.p, ODP_PAGE);
 		odp_lost(&d, 1);
 	}
 	meet(&d, "replaced");
@@ -767,9 +754,9 @@ static void unmap_once(struct owner *o, unsigned long i)
 	bind(o, OFF, LEN, RK_RW);
 	odp_written(d);
 	if (i % 2)
-		odp_replace(at, ODP_PAGE);
+		odp_replace(d, at, ODP_PAGE);
 	else
-		odp_replace(d->p, ODP_LEN);
+		odp_replace(d, d->p, ODP_LEN);
 	memset(at, ODP_SENTINEL, ODP_PAGE);
 	if (i % 4 == 0)
 		bind(o, OFF, LEN, RK_RW);
