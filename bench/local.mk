@@ -69,6 +69,8 @@ bench_shrimp_bench_SOURCES = \
 	bench/sb_fence.c \
 	bench/sb_fence_many.c \
 	bench/sb_fence_many.h \
+	bench/sb_floor.c \
+	bench/sb_floor.h \
 	bench/sb_keycache.c \
 	bench/sb_lookup.c \
 	bench/sb_lookup.h \

@@ -13,6 +13,13 @@
 #include "shm/fence.h"
 #include "shm/mtt.h"
 
+const char *const sb_policy_name[RNIC_KEYCACHE_POLICIES] = {
+	[RNIC_KEYCACHE_CLOCK] = "clock",
+	[RNIC_KEYCACHE_LRU] = "lru",
+	[RNIC_KEYCACHE_RANDOM] = "random",
+	[RNIC_KEYCACHE_NONE] = "none",
+};
+
 int sb_device_fail(const char *what, int code)
 {
 	fprintf(stderr, "shrimp-bench: %s: %s\n", what, strerror(-code));

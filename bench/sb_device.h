@@ -18,6 +18,9 @@ enum {
 	SB_REGION_LEN = 1 << 20, /* bytes that a key names */
 };
 
+/* Of the policies of a key cache. */
+extern const char *const sb_policy_name[RNIC_KEYCACHE_POLICIES];
+
 /** A device and its keys; zeroed: closed. */
 struct sb_device {
 	struct rnic_device dev;	   /* ours */

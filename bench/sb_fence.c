@@ -20,9 +20,9 @@
 
 #include "bench/clock.h"
 #include "bench/sb_fence_many.h"
+#include "bench/sb_floor.h"
 #include "bench/sb_peer.h"
 #include "bench/sb_subs.h"
-#include "shm/fence.h"
 
 enum {
 	KEY_STREAM = 1, /* of what the peer streams, or looks at */
@@ -175,17 +175,6 @@ static int close_run(void *ctx, uint64_t n, struct sb_set *set)
 	return ret;
 }
 
-static int barrier_run(void *ctx, uint64_t n, struct sb_set *set)
-{
-	int ret = 0;
-
-	(void)ctx;
-	(void)set;
-	for (uint64_t i = 0; i < n && !ret; i++)
-		ret = rnic_fence_peers();
-	return ret ? sb_fail("membarrier", ret) : 0;
-}
-
 static int chunk_run(void *ctx, uint64_t n, struct sb_set *set)
 {
 	struct work *w = ctx;
@@ -227,7 +216,7 @@ static struct sb_task task_of(struct fence *f, struct work *w, enum what what)
 
 	*w = (struct work){ f, what };
 	if (what == BARRIER)
-		t.run = barrier_run;
+		t.run = sb_floor_barrier;
 	if (what == CHUNK)
 		t.run = chunk_run;
 	if (what == BARRIER || what == CHUNK)

@@ -14,6 +14,7 @@
 
 #include "bench/pin.h"
 #include "bench/sb_device.h"
+#include "bench/sb_floor.h"
 #include "bench/sb_pattern.h"
 #include "bench/sb_subs.h"
 
@@ -34,18 +35,12 @@ enum { CAPACITIES = sizeof(capacity) / sizeof(*capacity) };
 static const uint32_t ways[] = { 1, 2, 4, 16, 64 };
 enum { WAYSES = sizeof(ways) / sizeof(*ways) };
 
-static const char *const policy_name[POLICIES] = {
-	[RNIC_KEYCACHE_CLOCK] = "clock",
-	[RNIC_KEYCACHE_LRU] = "lru",
-	[RNIC_KEYCACHE_RANDOM] = "random",
-	[RNIC_KEYCACHE_NONE] = "none",
-};
-
 struct cache {
 	const struct sb_options *o;	 /* how long */
 	struct sb_out *out;		 /* where to */
 	uint32_t *pick;			 /* a stream */
 	size_t n;			 /* its length */
+	uint64_t word;			 /* of the floor */
 	struct sb_device d;		 /* for times */
 	uint64_t *key;			 /* a stream of its keys */
 	struct sb_set set[POLICIES + 1]; /* times, then the floor */
@@ -96,7 +91,7 @@ static int rate_row(struct cache *c, enum sb_pattern p,
 {
 	static struct sb_set set;
 	struct sb_row row = { .unit = "%", .floor = NAN, .ratio = NAN };
-	const char *policy = policy_name[cfg->policy];
+	const char *policy = sb_policy_name[cfg->policy];
 	int ret = simulate(c, cfg, &set);
 
 	row.median = sb_set_quantile(&set, 0.5);
@@ -182,7 +177,6 @@ struct walk {
 	struct sb_reader rd;
 	const struct cache *c;
 	uint64_t next; /* index of the next key */
-	uint64_t word; /* of the bare instruction */
 };
 
 static int walk_run(void *ctx, uint64_t n, struct sb_set *set)
@@ -196,17 +190,6 @@ static int walk_run(void *ctx, uint64_t n, struct sb_set *set)
 	return ret ? sb_device_fail("rnic_resolve", ret) : 0;
 }
 
-static int add_run(void *ctx, uint64_t n, struct sb_set *set)
-{
-	struct walk *w = ctx;
-
-	(void)set;
-	/* a floor: its cost counts, it pairs with nothing */
-	for (uint64_t i = 0; i < n; i++)
-		rnic_raw_add_seqcst((char *)&w->word, sizeof(w->word), 1);
-	return 0;
-}
-
 static int time_row(struct cache *c, enum sb_pattern p, uint32_t entries,
 		    int policy)
 {
@@ -216,7 +199,7 @@ static int time_row(struct cache *c, enum sb_pattern p, uint32_t entries,
 			       .of = "locked add" };
 
 	snprintf(row.name, sizeof(row.name), "%s, %u entries, %s, lookup",
-		 sb_pattern_name(p), entries, policy_name[policy]);
+		 sb_pattern_name(p), entries, sb_policy_name[policy]);
 	return sb_out_case(c->out, &row);
 }
 
@@ -243,8 +226,8 @@ static int times_of(struct cache *c, struct walk *w, enum sb_pattern p,
 					    .ctx = &w[i],
 					    .set = &c->set[i] };
 	}
-	task[POLICIES] = (struct sb_task){ .run = add_run,
-					   .ctx = &w[0],
+	task[POLICIES] = (struct sb_task){ .run = sb_floor_add,
+					   .ctx = &c->word,
 					   .set = &c->set[POLICIES] };
 	if (!ret)
 		ret = sb_measure(&c->o->plan, task, POLICIES + 1);

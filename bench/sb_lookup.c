@@ -12,6 +12,7 @@
 
 #include "bench/pin.h"
 #include "bench/sb_device.h"
+#include "bench/sb_floor.h"
 #include "bench/sb_pattern.h"
 #include "bench/sb_subs.h"
 
@@ -25,19 +26,11 @@ enum {
 	TASKS = POLICIES + 1, /* and the floor */
 };
 
-static const char *const policy_name[POLICIES] = {
-	[RNIC_KEYCACHE_CLOCK] = "clock",
-	[RNIC_KEYCACHE_LRU] = "lru",
-	[RNIC_KEYCACHE_RANDOM] = "random",
-	[RNIC_KEYCACHE_NONE] = "none",
-};
-
 /* A reader and the keys that it looks up, again and again. */
 struct walk {
 	struct sb_reader rd;  /* who */
 	const uint64_t *pick; /* PICKS keys */
 	uint64_t next;	      /* index of the next one */
-	uint64_t word;	      /* of the bare instruction */
 };
 
 /* ---- tasks ---- */
@@ -62,17 +55,6 @@ static int hot_run(void *ctx, uint64_t n, struct sb_set *set)
 	for (uint64_t i = 0; i < n && !ret; i++)
 		ret = sb_reader_look(&w->rd, w->pick[0]);
 	return ret ? sb_device_fail("rnic_resolve", ret) : 0;
-}
-
-static int add_run(void *ctx, uint64_t n, struct sb_set *set)
-{
-	struct walk *w = ctx;
-
-	(void)set;
-	/* a floor: its cost counts, it pairs with nothing */
-	for (uint64_t i = 0; i < n; i++)
-		rnic_raw_add_seqcst((char *)&w->word, sizeof(w->word), 1);
-	return 0;
 }
 
 /* ---- which keys ---- */
@@ -101,6 +83,7 @@ struct rows {
 	struct sb_device *d;	    /* whose keys */
 	struct walk w[POLICIES];    /* a reader for each policy */
 	uint64_t *pick;		    /* PICKS keys */
+	uint64_t word;		    /* of the floor */
 	struct sb_set set[TASKS];   /* by policy, then the floor */
 };
 
@@ -148,8 +131,8 @@ static int one_row(struct rows *r, const char *name, bool hot, double most)
 	task[0].set = &r->set[0];
 	if (hot)
 		task[0].run = hot_run;
-	task[1] = (struct sb_task){ .run = add_run,
-				    .ctx = &r->w[0],
+	task[1] = (struct sb_task){ .run = sb_floor_add,
+				    .ctx = &r->word,
 				    .set = &r->set[1] };
 	ret = sb_measure(&r->o->plan, task, 2);
 	snprintf(c.name, sizeof(c.name), "%s", name);
@@ -182,8 +165,8 @@ static int policy_row(struct rows *r, int policy, uint32_t keys)
 					.x = keys } };
 
 	snprintf(c.name, sizeof(c.name), "any of %u keys, %s", keys,
-		 policy_name[policy]);
-	snprintf(c.point.series, SB_NAME_MAX, "%s", policy_name[policy]);
+		 sb_policy_name[policy]);
+	snprintf(c.point.series, SB_NAME_MAX, "%s", sb_policy_name[policy]);
 	return sb_out_case(r->out, &c);
 }
 
@@ -196,8 +179,8 @@ static int set_rows(struct rows *r, uint32_t keys)
 	picks_uniform(r->pick, r->d, keys);
 	for (int i = 0; i < POLICIES; i++)
 		task[i] = task_of(r, i);
-	task[POLICIES] = (struct sb_task){ .run = add_run,
-					   .ctx = &r->w[0],
+	task[POLICIES] = (struct sb_task){ .run = sb_floor_add,
+					   .ctx = &r->word,
 					   .set = &r->set[POLICIES] };
 	if (!ret)
 		ret = sb_measure(&r->o->plan, task, TASKS);

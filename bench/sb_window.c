@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "bench/clock.h"
+#include "bench/sb_floor.h"
 #include "bench/sb_peer.h"
 #include "bench/sb_subs.h"
-#include "shm/atomic.h"
-#include "shm/fence.h"
 
 enum {
 	PEERS = 8,	/* reader slots of the target */
@@ -167,30 +166,6 @@ static int life_run(void *ctx, uint64_t n, struct sb_set *set)
 	return ret;
 }
 
-/* ---- floors ---- */
-
-static int add_run(void *ctx, uint64_t n, struct sb_set *set)
-{
-	struct window *w = ctx;
-
-	(void)set;
-	/* a floor: its cost counts, it pairs with nothing */
-	for (uint64_t i = 0; i < n; i++)
-		rnic_raw_add_seqcst((char *)&w->word, sizeof(w->word), 1);
-	return 0;
-}
-
-static int barrier_run(void *ctx, uint64_t n, struct sb_set *set)
-{
-	int ret = 0;
-
-	(void)ctx;
-	(void)set;
-	for (uint64_t i = 0; i < n && !ret; i++)
-		ret = rnic_fence_peers();
-	return ret ? sb_fail("membarrier", ret) : 0;
-}
-
 /* ---- rows ---- */
 
 static int row(struct window *w, enum lap lap)
@@ -213,8 +188,8 @@ static int case_run(struct window *w)
 {
 	struct sb_task task[] = {
 		{ .run = life_run, .ctx = w, .set = w->set, .laps = LAPS },
-		{ .run = add_run, .ctx = w, .set = &w->add },
-		{ .run = barrier_run, .ctx = w, .set = &w->barrier },
+		{ .run = sb_floor_add, .ctx = &w->word, .set = &w->add },
+		{ .run = sb_floor_barrier, .set = &w->barrier },
 	};
 	int ret = sb_measure(&w->o->plan, task, 3);
 
