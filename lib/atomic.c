@@ -325,22 +325,29 @@ static ssize_t atomic_write(struct fid_ep *ep, const void *buf, size_t count,
 			     context);
 }
 
+/* The call @a, and what @m says. */
+static inline ssize_t by_msg(struct fid_ep *ep, struct args *a,
+			     const struct fi_msg_atomic *m, uint64_t flags)
+{
+	a->operand = m->msg_iov;
+	a->noperand = m->iov_count;
+	a->there = m->rma_iov;
+	a->nthere = m->rma_iov_count;
+	a->peer = m->addr;
+	a->type = m->datatype;
+	a->op = m->op;
+	a->data = m->data;
+	a->context = m->context;
+	a->flags = flags;
+	return atomic(ep, a);
+}
+
 static ssize_t atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *m,
 			       uint64_t flags)
 {
-	struct args a = { .operand = m->msg_iov,
-			  .noperand = m->iov_count,
-			  .there = m->rma_iov,
-			  .nthere = m->rma_iov_count,
-			  .peer = m->addr,
-			  .type = m->datatype,
-			  .op = m->op,
-			  .kind = RNIC_AOP_BASE,
-			  .data = m->data,
-			  .context = m->context,
-			  .flags = flags };
+	struct args a = { .kind = RNIC_AOP_BASE };
 
-	return atomic(ep, &a);
+	return by_msg(ep, &a, m, flags);
 }
 
 static ssize_t atomic_inject(struct fid_ep *ep, const void *buf, size_t count,
@@ -399,22 +406,12 @@ static ssize_t atomic_readwritemsg(struct fid_ep *ep,
 				   struct fi_ioc *result, void **result_desc,
 				   size_t nresult, uint64_t flags)
 {
-	struct args a = { .operand = m->msg_iov,
-			  .noperand = m->iov_count,
-			  .result = result,
+	struct args a = { .result = result,
 			  .nresult = nresult,
-			  .there = m->rma_iov,
-			  .nthere = m->rma_iov_count,
-			  .peer = m->addr,
-			  .type = m->datatype,
-			  .op = m->op,
-			  .kind = RNIC_AOP_FETCH,
-			  .data = m->data,
-			  .context = m->context,
-			  .flags = flags };
+			  .kind = RNIC_AOP_FETCH };
 
 	(void)result_desc;
-	return atomic(ep, &a);
+	return by_msg(ep, &a, m, flags);
 }
 
 static ssize_t atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov,
@@ -464,24 +461,14 @@ static ssize_t atomic_compwritemsg(struct fid_ep *ep,
 				   struct fi_ioc *result, void **result_desc,
 				   size_t nresult, uint64_t flags)
 {
-	struct args a = { .operand = m->msg_iov,
-			  .noperand = m->iov_count,
-			  .compare = compare,
+	struct args a = { .compare = compare,
 			  .ncompare = ncompare,
 			  .result = result,
 			  .nresult = nresult,
-			  .there = m->rma_iov,
-			  .nthere = m->rma_iov_count,
-			  .peer = m->addr,
-			  .type = m->datatype,
-			  .op = m->op,
-			  .kind = RNIC_AOP_COMPARE,
-			  .data = m->data,
-			  .context = m->context,
-			  .flags = flags };
+			  .kind = RNIC_AOP_COMPARE };
 
 	(void)compare_desc, (void)result_desc;
-	return atomic(ep, &a);
+	return by_msg(ep, &a, m, flags);
 }
 
 struct fi_ops_atomic shrimp_atomic_ops = {
