@@ -23,6 +23,7 @@
 #include <rdma/fi_errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -199,7 +200,10 @@ static int spawn(struct shrimp_agent *a)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&a->thread, NULL, agent_main, a);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return ret ? -FI_EAGAIN : 0;
+	if (ret)
+		rnic_log(RNIC_LOG_WARN, "agent: no thread: %s", strerror(ret));
+	/* not EAGAIN: who registers would try it for ever */
+	return ret ? -FI_ENOMEM : 0;
 }
 
 static int open_fds(struct shrimp_agent *a)

@@ -14,7 +14,7 @@
  * Starts the agent of @d if it does not run: an endpoint with FI_PROGRESS_AUTO
  * was enabled, or a grace period is to be waited for. It makes progress of
  * endpoints that it was told to serve only. Takes d->lock. Returns 0,
- * -FI_ENOMEM, -FI_EAGAIN (no thread), -FI_EMFILE.
+ * -FI_ENOMEM (also: no thread), -FI_EMFILE.
  */
 int shrimp_agent_start(struct shrimp_domain *d);
 

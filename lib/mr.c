@@ -490,6 +490,7 @@ static int mr_close(struct fid *fid)
 {
 	struct shrimp_mr *mr = (struct shrimp_mr *)fid;
 	struct shrimp_domain *d = mr->domain;
+	int ret;
 
 	if (d->inherited)
 		return -FI_EOPBADSTATE;
@@ -497,7 +498,10 @@ static int mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	shrimp_mr_reap(d);
 	shrimp_mr_cache_reap(d);
-	return end(mr);
+	ret = end(mr);
+	/* what it was the last to use of the cache, and has gone */
+	shrimp_mr_cache_reap(d);
+	return ret;
 }
 
 static bool may_bind_cntr(const struct shrimp_mr *mr,

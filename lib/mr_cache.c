@@ -6,8 +6,8 @@
  * The word of an entry, who changes it and when:
  *
  *   users  who finds it, by a compare-and-swap that fails if GONE is set; who
- *          puts it: without a lock if neither OUT nor OFF is set, else under
- *          it (U1: what a user did, before who finds that it was the last, U2)
+ *          puts it: without a lock if no other bit is set, else under it (U1:
+ *          what a user did, before who finds that it was the last, U2)
  *   GONE   the monitor and unmap_begin, once, and then the entry is on the
  *          stack of those that went; or eviction, with OUT, if it has no user
  *   OUT    under the lock: not in the index; the last user gives it back
@@ -36,6 +36,7 @@
 #include "include/rdma/fi_ext_shrimp.h"
 #include "lib/domain.h"
 #include "lib/mr.h"
+#include "lib/odp.h"
 #include "shm/breakage.h"
 #include "shm/log.h"
 #include "shm/pin.h"
@@ -48,12 +49,10 @@
 #define HIT   SHRIMP_CACHED_HIT
 
 enum {
-	LITTER = 64,  /* entries freed in one grace period */
-	TRIES = 3,    /* of keeping what changes meanwhile */
-	SPINS = 200,  /* looks whether the monitor is done */
-	YIELDS = 220, /* likewise, then it is not kept */
-	MERGES = 8,   /* rounds of growing by neighbours */
-	FLUSHES = 8,  /* rounds of a flush while others mark */
+	LITTER = 64, /* entries freed in one grace period */
+	TRIES = 3,   /* of keeping what changes meanwhile */
+	MERGES = 8,  /* rounds of growing by neighbours */
+	FLUSHES = 8, /* rounds of a flush while others mark */
 };
 
 #define MERGED_MAX (UINT64_C(1) << 30) /* bytes of an entry that was merged */
@@ -140,16 +139,18 @@ static bool take(struct shrimp_mr_cache *c, struct shrimp_cached *e)
 
 /*
  * True if what @e says of pages @start to @end is true now. First the kernel,
- * then the monitor, then (take()) the mark: see doc/contract.md, R12.
+ * then the monitor, then (take()) the mark: see doc/contract.md, R12. Who has
+ * unmapped goes on when his event was read, before it was marked: an entry of
+ * addresses is right about the bytes, but not that they are there.
  */
 static bool is_current(const struct shrimp_mr_cache *c,
 		       const struct shrimp_cached *e, uint64_t start,
 		       uint64_t end)
 {
-	if (!e->asked)
-		return true;
-	return (RNIC_BROKEN(monitor_look) || !c->mon->look(start, end)) &&
-	       (RNIC_BROKEN(monitor_busy) || !(c->mon->cycle() & 1));
+	if (e->asked && !RNIC_BROKEN(monitor_look) && c->mon->look(start, end))
+		return false;
+	return !(e->asked || e->late) || RNIC_BROKEN(monitor_busy) ||
+	       !(c->mon->cycle() & 1);
 }
 
 static struct shrimp_cached *find(struct shrimp_mr_cache *c, uint64_t start,
@@ -400,7 +401,7 @@ static void limit(struct shrimp_mr_cache *c, struct cds_list_head *victims)
 
 /* ---- users ---- */
 
-/* The last of them, of one that is out, or off the list. */
+/* The last of them, of one that is gone, out, or off the list. */
 static RNIC_COLD void put_slow(struct shrimp_cached *e, bool wait)
 {
 	struct shrimp_mr_cache *c = e->of;
@@ -410,7 +411,10 @@ static RNIC_COLD void put_slow(struct shrimp_cached *e, bool wait)
 	CDS_INIT_LIST_HEAD(&victims);
 	pthread_mutex_lock(&c->lock);
 	w = rnic_sub64_acqrel(&e->word, 1) - 1; /* U1; U2, if it is the last */
-	if (!(w & USERS) && w & OUT) {
+	/* U3: the user, before the stack; pairs with U4 in lib/odp.c */
+	if (!(w & USERS) && w & GONE && !(w & OUT)) {
+		reap(c, &victims);
+	} else if (!(w & USERS) && w & OUT) {
 		condemn(c, e, &victims);
 	} else if (!(w & USERS) && w & OFF) {
 		cds_list_del(&e->lru);
@@ -430,7 +434,7 @@ static void put(struct shrimp_cached *e, bool wait)
 	do {
 		/* relaxed: the swap fails if it has changed */
 		w = rnic_load64_relaxed(&e->word);
-		if (w & (OUT | OFF)) {
+		if (w & (OUT | OFF | GONE)) {
 			put_slow(e, wait);
 			return;
 		}
@@ -449,36 +453,25 @@ void shrimp_cached_put_nonblock(struct shrimp_cached *e)
 
 /* ---- misses ---- */
 
+/* NULL: something was short, so it may be had later. */
 static const struct shrimp_mr_monitor *monitor(struct shrimp_mr_cache *c)
 {
 	enum shrimp_mrc_monitor wish = c->domain->set->mrc_monitor;
 	const struct shrimp_mr_monitor *m;
+	int ret;
 
 	pthread_mutex_lock(&c->opening);
 	if (!c->mon) {
 		m = shrimp_mr_monitor_of(wish);
-		if (m->open(&c->kernel))
+		ret = m->open(&c->kernel);
+		if (ret)
 			m = shrimp_mr_monitor_of(SHRIMP_MRC_MON_OFF);
-		c->mon = m;
+		if (!rnic_monitor_short(ret))
+			c->mon = m;
 	}
 	m = c->mon;
 	pthread_mutex_unlock(&c->opening);
 	return m;
-}
-
-/* A number that is even; after some 100 us it may be odd. */
-static uint64_t quiet(const struct shrimp_mr_monitor *m)
-{
-	uint64_t x = m->cycle();
-
-	for (int i = 0; x & 1 && i < YIELDS; i++) {
-		if (i < SPINS)
-			rnic_cpu_relax();
-		else
-			sched_yield();
-		x = m->cycle();
-	}
-	return x;
 }
 
 /* What an entry is to be made of. */
@@ -554,7 +547,7 @@ static int keep_region(struct shrimp_cached *e)
 		return 0;
 	ret = shrimp_mr_keep(e, &e->mr);
 	/* an event ends it, though it is right about its memory */
-	if (!ret && e->mr->odp)
+	if (!ret && e->mr->odp && !shrimp_odp_spares(e->mr))
 		e->asked = true;
 	return ret;
 }
@@ -651,50 +644,19 @@ static bool is_settled(const struct shrimp_cached *e, uint64_t cycle)
 	       (!m->look(e->span.start, e->span.end) && m->cycle() == cycle);
 }
 
-/* The whole mapping, or else what @w is of: *@x, start and end. */
-static int watch_some(const struct shrimp_mr_monitor *m, const struct wish *w,
-		      uint64_t x[2])
-{
-	x[0] = w->start;
-	x[1] = w->end;
-	if (m->widen)
-		m->widen(&x[0], &x[1]);
-	if (!m->watch(x[0], x[1]))
-		return 0;
-	if (x[0] == w->start && x[1] == w->end)
-		return -ENOTSUP;
-	x[0] = w->start;
-	x[1] = w->end;
-	return m->watch(x[0], x[1]);
-}
-
-/* Watches what @w is of. False: it cannot be, all of it. */
-static bool watch(const struct shrimp_mr_monitor *m, const struct wish *w,
-		  uint64_t x[2])
-{
-	if (w->device)
-		return true;
-	if (watch_some(m, w, x))
-		return false;
-	/* what goes on meanwhile is for the last look */
-	if (m->look(w->start, w->end) != -ENOENT)
-		return true;
-	m->unwatch(x[0], x[1]);
-	return false;
-}
-
 /* One try of keep(): 0 with *@out or NULL, -EAGAIN, or an error. */
 static int keep_once(struct shrimp_mr_cache *c, const struct wish *w,
 		     struct shrimp_cached **out)
 {
 	const struct shrimp_mr_monitor *m = c->mon;
 	/* K1: before all else */
-	uint64_t cycle = w->device ? 0 : quiet(m);
+	uint64_t cycle = w->device ? 0 : shrimp_mr_monitor_quiet(m);
 	struct shrimp_cached *e;
 	uint64_t x[2] = { 0 };
 	int ret;
 
-	if (cycle & 1 || !watch(m, w, x))
+	if (cycle & 1 ||
+	    (!w->device && !shrimp_mr_monitor_watch(m, w->start, w->end, x)))
 		return 0;
 	e = entry_new(c, w);
 	if (!e) {
@@ -704,6 +666,7 @@ static int keep_once(struct shrimp_mr_cache *c, const struct wish *w,
 	}
 	memcpy(e->watch, x, sizeof(x));
 	e->watched = !w->device;
+	e->late = e->watched && m->late;
 	ret = look_at(e, w);
 	if (ret || (w->merged && w->files != e->file)) {
 		abandon(e, false);
@@ -812,8 +775,8 @@ static int fill(struct shrimp_mr_cache *c, const struct iovec *v,
 	int ret;
 
 	*out = NULL;
-	if (!w->device)
-		monitor(c);
+	if (!w->device && !monitor(c))
+		return 0;
 	if (!w->device && with_neighbours(c, &more)) {
 		ret = rnic_pin_check(v->iov_base, v->iov_len, prot_of(w->want));
 		if (ret)
@@ -830,6 +793,17 @@ static int fill(struct shrimp_mr_cache *c, const struct iovec *v,
 	return keep(c, w, out);
 }
 
+/* What was not found because the monitor was at work. */
+static struct shrimp_cached *find_later(struct shrimp_mr_cache *c,
+					const struct wish *w)
+{
+	const struct shrimp_mr_monitor *m = w->device ? NULL : monitor(c);
+
+	if (!m || !m->late || shrimp_mr_monitor_quiet(m) & 1)
+		return NULL;
+	return find(c, w->start, w->end, w->want);
+}
+
 /* Apart from the hit, which needs no stack for it. */
 static RNIC_COLD int miss(struct shrimp_domain *d, const struct iovec *v,
 			  uint32_t want, struct shrimp_cached **e)
@@ -837,8 +811,14 @@ static RNIC_COLD int miss(struct shrimp_domain *d, const struct iovec *v,
 	struct wish w = wish_for(d, v, want);
 	int ret;
 
+	/* pages that the address space does not have: not kept */
+	if (w.end <= w.start)
+		return 0;
 	/* not by hits: it may wait for peers, and takes the lock */
 	shrimp_mr_cache_reap(d);
+	*e = find_later(&d->cache, &w);
+	if (*e)
+		return 0;
 	ret = fill(&d->cache, v, &w, e);
 	if (!ret)
 		rnic_add64_relaxed(*e ? &d->cache.misses : &d->cache.uncached,
@@ -849,10 +829,12 @@ static RNIC_COLD int miss(struct shrimp_domain *d, const struct iovec *v,
 int shrimp_mr_cache_get(struct shrimp_domain *d, const struct iovec *v,
 			uint32_t want, struct shrimp_cached **e)
 {
-	uint64_t addr = (uintptr_t)v->iov_base;
+	uint64_t start = rnic_page_down((uintptr_t)v->iov_base);
+	uint64_t end = rnic_page_up((uintptr_t)v->iov_base + v->iov_len);
 
-	*e = find(&d->cache, rnic_page_down(addr),
-		  rnic_page_up(addr + v->iov_len), want);
+	/* the last page of all has no end */
+	*e = RNIC_LIKELY(start < end) ? find(&d->cache, start, end, want)
+				      : NULL;
 	return RNIC_LIKELY(*e) ? 0 : miss(d, v, want, e);
 }
 

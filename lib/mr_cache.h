@@ -70,6 +70,7 @@ struct shrimp_cached {
 	struct shrimp_mr *mr;	    /* its region, or NULL */
 	bool file;		    /* in a file: held */
 	bool asked;		    /* its hits are looked at */
+	bool late;		    /* it is marked after its memory went */
 	bool device;		    /* in the device's memory */
 	bool pinned;		    /* it holds a pin */
 	bool watched;		    /* it holds a watch */
@@ -151,7 +152,7 @@ void shrimp_cached_put_nonblock(struct shrimp_cached *e);
 /* True if somebody uses @e. */
 static inline bool shrimp_cached_used(const struct shrimp_cached *e)
 {
-	/* relaxed: the caller is one of them, or wrong */
+	/* relaxed: the caller is one of them, or wrong, or has fenced (U4) */
 	return rnic_load64_relaxed(&e->word) & SHRIMP_CACHED_USERS;
 }
 

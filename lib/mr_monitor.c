@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 #include "shm/vma.h"
@@ -115,6 +116,7 @@ static int uffd_look(uint64_t start, uint64_t end)
 
 static const struct shrimp_mr_monitor uffd = {
 	.name = "uffd",
+	.late = true,
 	.open = uffd_open,
 	.close = uffd_close,
 	.watch = uffd_watch,
@@ -132,8 +134,9 @@ enum {
 };
 
 enum {
-	SPINS = 200,  /* looks whether callers have passed */
-	NAP_US = 100, /* then between two looks */
+	SPINS = 200,  /* looks whether callers have passed, or marks are made */
+	YIELDS = 220, /* of the latter, then it is given up */
+	NAP_US = 100, /* of the former, then between two looks */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* joins, passes */
@@ -311,4 +314,49 @@ shrimp_mr_monitor_of(enum shrimp_mrc_monitor wish)
 	default:
 		return &uffd;
 	}
+}
+
+/* ---- what all have ---- */
+
+uint64_t shrimp_mr_monitor_quiet(const struct shrimp_mr_monitor *m)
+{
+	uint64_t x = m->cycle();
+
+	for (int i = 0; x & 1 && i < YIELDS; i++) {
+		if (i < SPINS)
+			rnic_cpu_relax();
+		else
+			sched_yield();
+		x = m->cycle();
+	}
+	return x;
+}
+
+/* The whole mapping, or else @start to @end. */
+static int watch_some(const struct shrimp_mr_monitor *m, uint64_t start,
+		      uint64_t end, uint64_t x[2])
+{
+	x[0] = start;
+	x[1] = end;
+	if (m->widen)
+		m->widen(&x[0], &x[1]);
+	if (!m->watch(x[0], x[1]))
+		return 0;
+	if (x[0] == start && x[1] == end)
+		return -ENOTSUP;
+	x[0] = start;
+	x[1] = end;
+	return m->watch(x[0], x[1]);
+}
+
+bool shrimp_mr_monitor_watch(const struct shrimp_mr_monitor *m, uint64_t start,
+			     uint64_t end, uint64_t x[2])
+{
+	if (watch_some(m, start, end, x))
+		return false;
+	/* what goes on meanwhile is for the last look */
+	if (m->look(start, end) != -ENOENT)
+		return true;
+	m->unwatch(x[0], x[1]);
+	return false;
 }

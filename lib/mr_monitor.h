@@ -30,6 +30,11 @@
 struct shrimp_mr_monitor {
 	const char *name; /* as in the setting */
 	/*
+	 * Who changes memory may go on before it is marked, but not before the
+	 * number is odd.
+	 */
+	bool late;
+	/*
 	 * @l is told of what is watched from now on. Any thread, may sleep.
 	 * Returns 0 or a negative errno: this way is not to be had.
 	 */
@@ -60,6 +65,16 @@ struct shrimp_mr_monitor {
  */
 const struct shrimp_mr_monitor *
 shrimp_mr_monitor_of(enum shrimp_mrc_monitor wish);
+
+/* The number of @m, even; if it is not after some 100 us, odd. Any thread. */
+uint64_t shrimp_mr_monitor_quiet(const struct shrimp_mr_monitor *m);
+
+/*
+ * Watches pages @start to @end, and what had better be watched with them: what
+ * is counted is @x[0] to @x[1]. False: they cannot be, all of them. Any thread.
+ */
+bool shrimp_mr_monitor_watch(const struct shrimp_mr_monitor *m, uint64_t start,
+			     uint64_t end, uint64_t x[2]);
 
 /*
  * unmap_begin and unmap_end of @start to @end: tells all listeners of the

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "lib/domain.h"
+#include "lib/mr_cache.h"
 #include "shm/monitor.h"
 #include "shm/odp.h"
 #include "shm/watch.h"
@@ -33,6 +34,7 @@ struct shrimp_odp {
 	struct cds_list_head in_domain; /* on demand: in domain.odps */
 	unsigned int users;		/* of it, under odp_lock */
 	bool demand;			/* which of the two */
+	bool idle; /* watched: only while its cache entry is not in use */
 	/* watched only */
 	rnic_a32 armed; /* a bit for each range */
 	rnic_aptr mpt;	/* its slot, once it is live */
@@ -69,17 +71,20 @@ void shrimp_odp_domain_fini(struct shrimp_domain *d)
 	pthread_mutex_destroy(&d->odp_lock);
 }
 
-/* True if the monitor runs for @d; the first call starts it. */
+/* True if the monitor runs for @d; the first call that can starts it. */
 static bool monitored(struct shrimp_domain *d)
 {
+	int ret = -ENOTSUP;
 	bool yes;
 
 	pthread_mutex_lock(&d->odp_lock);
-	if (!d->monitored)
-		d->monitored = d->set->monitor != SHRIMP_MONITOR_OFF &&
-					       !rnic_monitor_get()
-				       ? 1
-				       : -1;
+	if (!d->monitored) {
+		if (d->set->monitor != SHRIMP_MONITOR_OFF)
+			ret = rnic_monitor_get();
+		/* what was short may be there for the next region */
+		if (!rnic_monitor_short(ret))
+			d->monitored = ret ? -1 : 1;
+	}
 	yes = d->monitored > 0;
 	pthread_mutex_unlock(&d->odp_lock);
 	return yes;
@@ -201,6 +206,24 @@ static bool overlaps(const struct shrimp_odp *x, uint64_t start, uint64_t end)
 }
 
 /*
+ * True if @x is in use, which an event does not end: its entry was marked, so
+ * there are no new users, and the last one gives it back.
+ */
+static bool is_spared(const struct shrimp_odp *x)
+{
+	if (!x->idle)
+		return false;
+	/* U4: the mark, on the stack, before the look; pairs with U3 */
+	rnic_fence_full();
+	return shrimp_cached_used(x->mr->keeper);
+}
+
+bool shrimp_odp_spares(const struct shrimp_mr *mr)
+{
+	return mr->odp && !mr->odp->demand && mr->odp->idle;
+}
+
+/*
  * rnic_gone_fn, in the monitor's thread. What was only given up, as by
  * MADV_DONTNEED, is still this region's memory. Of what was unmapped the whole
  * region goes, for good: it has one translation.
@@ -213,7 +236,7 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
 
 	/* relaxed: the monitor alone sets it */
 	if (!unmapped || rnic_load32_relaxed(&x->gone) ||
-	    !overlaps(x, start, end))
+	    !overlaps(x, start, end) || is_spared(x))
 		return;
 	/* G1: before the slot is looked at; pairs with G2 */
 	rnic_xchg32_acqrel(&x->gone, 1);
@@ -261,17 +284,32 @@ static void leave_watched(struct shrimp_domain *d, struct shrimp_odp *x)
 				       x->mr->iov[i].iov_len);
 }
 
+/*
+ * All of them if it is asked for; else those that the cache keeps: nobody may
+ * know that they are still there.
+ */
+static bool is_wanted(const struct shrimp_mr *mr, bool *idle)
+{
+	bool all = mr->domain->set->monitor == SHRIMP_MONITOR_UFFD;
+
+	*idle = !all;
+	return (all || (mr->keeper && mr->keeper->late)) &&
+	       monitored(mr->domain);
+}
+
 void shrimp_odp_watch(struct shrimp_mr *mr)
 {
 	struct shrimp_domain *d = mr->domain;
 	struct shrimp_odp *x;
+	bool idle;
 
-	if (d->set->monitor != SHRIMP_MONITOR_UFFD || !monitored(d))
+	if (!is_wanted(mr, &idle))
 		return;
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return;
 	x->mr = mr;
+	x->idle = idle;
 	x->w.gone = gone;
 	rnic_monitor_join(&d->dev, &x->w, NULL);
 	for (size_t i = 0; i < mr->niov; i++)

@@ -53,6 +53,13 @@ void shrimp_odp_live(struct shrimp_mr *mr);
 bool shrimp_odp_gone(const struct shrimp_mr *mr);
 
 /*
+ * True if @mr, of the registration cache, is watched only for when nobody uses
+ * it: who does finds at his addresses what is mapped there, as with a region
+ * that is not watched.
+ */
+bool shrimp_odp_spares(const struct shrimp_mr *mr);
+
+/*
  * The translations of the @n ranges of @iov, all of them if @n is 0, of region
  * on demand @mr, whose keys are suspended and fenced, are dropped.
  */

@@ -102,7 +102,7 @@ static const struct setting table[] = {
 	  "auto|off", "off: every sender fences by itself" },
 	{ "MONITOR", "monitor", KIND_WORD, 0, 0, 0, FIELD(monitor),
 	  "auto|uffd|off",
-	  "regions whose unmapping is noticed: on demand, all, or none" },
+	  "regions whose unmapping is noticed: on demand or kept, all, or none" },
 	{ "IMPLICIT", "implicit", KIND_WORD, 0, 0, 0, FIELD(implicit), "on|off",
 	  "off: no region may cover the whole address space" },
 	{ "MR_CACHE", "mr_cache", KIND_WORD, 0, 0, 0, FIELD(mrc),

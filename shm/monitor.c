@@ -531,6 +531,8 @@ static int trial(void)
 	bool ok = p != MAP_FAILED && to != MAP_FAILED;
 
 	if (ok)
+		errno = 0;
+	if (ok)
 		ok = rnic_watch_check((uintptr_t)p, RNIC_PAGE) == -ENOENT &&
 		     !rnic_watch_arm((uintptr_t)p, RNIC_PAGE) &&
 		     !rnic_watch_check((uintptr_t)p, RNIC_PAGE) &&
@@ -549,7 +551,10 @@ static int trial(void)
 		ok = false;
 	if (to != MAP_FAILED && munmap(to, RNIC_PAGE))
 		ok = false;
-	return ok && counted(was + 1) ? 0 : -ENOTSUP;
+	if (ok && counted(was + 1))
+		return 0;
+	/* mappings were short: not for ever */
+	return errno == ENOMEM ? -ENOMEM : -ENOTSUP;
 }
 
 int rnic_monitor_get(void)
@@ -559,9 +564,10 @@ int rnic_monitor_get(void)
 	pthread_mutex_lock(&mon.lock);
 	if (!mon.users) {
 		ret = start();
-		if (!ret && trial()) {
-			stop();
-			ret = -ENOTSUP;
+		if (!ret) {
+			ret = trial();
+			if (ret)
+				stop();
 		}
 	}
 	if (!ret)

@@ -49,6 +49,7 @@
 #ifndef RNIC_MONITOR_H
 #define RNIC_MONITOR_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -113,6 +114,13 @@ struct rnic_watched_dev {
  * -EAGAIN (no thread), -ENOTSUP (the trial failed).
  */
 int rnic_monitor_get(void);
+
+/* True if @err of rnic_monitor_get() is a shortage, which may pass. */
+static inline bool rnic_monitor_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
+	       err == -EAGAIN;
+}
 
 /* One user less; the last one, whose regions have left, ends the thread. */
 void rnic_monitor_put(void);

@@ -416,7 +416,8 @@ int rnic_mtt_make_empty(struct rnic_mtt_pool *p, uint64_t va, uint64_t length,
 	uint32_t top;
 	int depth, ret;
 
-	if (!length || length > UINT64_MAX - (RNIC_PAGE - 1) - va)
+	if (!length || va > UINT64_MAX - (RNIC_PAGE - 1) ||
+	    length > UINT64_MAX - (RNIC_PAGE - 1) - va)
 		return -EINVAL;
 	b.end = rnic_page_down(va + length + RNIC_PAGE - 1);
 	depth = choose_depth(&b);

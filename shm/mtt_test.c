@@ -375,6 +375,11 @@ static void bad_pieces(void **state)
 	assert_int_equal(rnic_mtt_build(&pool, &beyond, 1, &root), -EINVAL);
 	assert_int_equal(rnic_mtt_build(&pool, &size, 1, &root), -EINVAL);
 	assert_int_equal(rnic_mtt_build(&pool, gap, 0, &root), -EINVAL);
+	/* what comes on demand; also a part of the last page of all */
+	for (uint64_t len = 1; len <= RNIC_PAGE; len *= 2)
+		assert_int_equal(
+			rnic_mtt_make_empty(&pool, 0 - len, len, &root),
+			-EINVAL);
 	assert_int_equal(rnic_mtt_build(&pool, huge, 2, &root), -EFBIG);
 	assert_int_equal(root, 42);
 	assert_int_equal(rnic_mtt_pool_used(&pool), 0);

@@ -10,8 +10,10 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "lib/mr_index.h"
 #include "odp_kit.h"
 
 enum { PAGE = RK_PAGE, PAGES = 16, LEN = PAGES * PAGE };
@@ -499,6 +501,113 @@ static void contract_I1_closed_though_kept(struct th_self *self)
 	th_stack_close(&d.s);
 }
 
+/* ---- R1: what is not mapped is not registered ------------------------------------ */
+
+/*
+ * Whoever unmaps goes on when the monitor has read of it: what was cached is
+ * not found, though it may not be marked yet.
+ */
+static void contract_R1_unmapped(struct th_self *self)
+{
+	struct fid_mr *mr;
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, NULL);
+	for (unsigned long i = 0; i < th_rounds(3000); i++) {
+		unsigned char *p = rk_pages(4 * PAGE);
+
+		ck_touch(&b, p, 4 * PAGE, CK_LOCAL);
+		ck_unmap(&b.c, p, 4 * PAGE);
+		th_eq(fi_mr_reg(b.b.domain, p, 4 * PAGE, CK_LOCAL, 0, RK_KEY, 0,
+				&mr, NULL),
+		      -FI_EFAULT);
+	}
+	ck_bed_close(&b);
+}
+
+/* Number of a page that the index keeps where it looks for page @n. */
+static uint64_t twin_of(uint64_t n, uint64_t first, uint64_t last)
+{
+	static rnic_aptr bucket[SHRIMP_MR_BUCKETS];
+	const struct shrimp_mr_index ix = { .bucket = bucket };
+
+	while (first < last &&
+	       shrimp_mr_bucket(&ix, 0, first) != shrimp_mr_bucket(&ix, 0, n))
+		first++;
+	return first;
+}
+
+/* The last page of all, whose end is 0, is found nowhere. */
+static void contract_R1_last_page(struct th_self *self)
+{
+	const size_t len = (size_t)16 * SHRIMP_MR_BUCKETS * PAGE;
+	uintptr_t last = UINTPTR_MAX - (PAGE - 1), at;
+	struct fi_ops_shrimp_cache *ops;
+	unsigned char *p =
+		mmap(NULL, len, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct fid_mr *mr;
+	struct ck_bed b;
+
+	th_check(p != MAP_FAILED);
+	ck_bed_open(&b, self, NULL);
+	ops = b.c.ops;
+	at = twin_of(last / PAGE, (uintptr_t)p / PAGE,
+		     ((uintptr_t)p + len) / PAGE) *
+	     PAGE;
+	if (at == (uintptr_t)p + len)
+		th_skip(self, "no page shares its place");
+	ck_touch(&b, (void *)at, PAGE, CK_LOCAL);
+	for (size_t off = 0; off < PAGE; off += PAGE / 4)
+		th_check(fi_mr_reg(b.b.domain, (void *)(last + off), PAGE - off,
+				   CK_LOCAL, 0, RK_KEY, 0, &mr, NULL));
+	th_eq(ops->acquire(b.dom, (void *)last, PAGE, CK_LOCAL, &mr),
+	      -FI_EINVAL);
+	th_eq(ops->acquire(b.dom, (void *)(last + 8), 8, CK_LOCAL, &mr),
+	      -FI_EINVAL);
+	th_eq(ops->unmap_begin(b.dom, (void *)(last + 8), 8), -FI_EINVAL);
+	ck_unmap(&b.c, p, len);
+	ck_bed_close(&b);
+}
+
+/* ---- what is short is short for a while ------------------------------------------ */
+
+static void descriptors(rlim_t n)
+{
+	struct rlimit r;
+
+	th_ok(getrlimit(RLIMIT_NOFILE, &r));
+	r.rlim_cur = n;
+	th_ok(setrlimit(RLIMIT_NOFILE, &r));
+}
+
+/* Without a descriptor for the monitor nothing is kept; later it is. */
+static void cache_after_a_shortage(struct th_self *self)
+{
+	unsigned char *p = rk_pages(LEN);
+	struct fi_shrimp_stats s;
+	struct ck_bed b;
+	int fd;
+
+	ck_bed_open(&b, self, NULL);
+	/* the first look at mappings keeps one, too */
+	fd = dup(STDERR_FILENO);
+	th_check(fd > 0);
+	close(fd);
+	descriptors((rlim_t)fd + 1);
+	for (int i = 0; i < 2; i++)
+		ck_touch(&b, p, LEN, CK_LOCAL);
+	th_eq(ck_stats(&b.c).cache_entries, 0);
+	descriptors(1024);
+	ck_touch(&b, p, LEN, CK_LOCAL);
+	s = ck_stats(&b.c);
+	th_eq(s.cache_entries, 1);
+	ck_touch(&b, p, LEN, CK_LOCAL);
+	th_eq(ck_stats(&b.c).cache_hits, s.cache_hits + 1);
+	ck_unmap(&b.c, p, LEN);
+	ck_bed_close(&b);
+}
+
 /* ---- table ------------------------------------------------------------------------ */
 
 static const struct CMUnitTest cache[] = {
@@ -524,6 +633,12 @@ static const struct CMUnitTest cache[] = {
 	CK_CASE(arguments_of_unmap, 1, 20, off),
 	CK_CASE(arguments_of_unmap, 1, 20, all_uffd),
 	CK_CASE(arguments_of_unmap, 1, 20, all_notify),
+	CK_CASE(contract_R1_unmapped, 1, 60, local_uffd),
+	CK_CASE(contract_R1_unmapped, 1, 60, local_notify),
+	CK_CASE(contract_R1_unmapped, 1, 60, local_keep),
+	CK_CASE(contract_R1_last_page, 1, 20, local_uffd),
+	CK_CASE(contract_R1_last_page, 1, 20, local_notify),
+	CK_CASE(cache_after_a_shortage, 1, 20, local_uffd),
 	CK_CASE(contract_I1_closed_though_kept, 3, 60, all_uffd),
 	CK_CASE(contract_I1_closed_though_kept, 3, 60, all_notify),
 	CK_CASE(contract_I1_closed_though_kept, 3, 60, all_keep),

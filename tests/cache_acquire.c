@@ -282,6 +282,64 @@ static void acquired_and_unmapped(struct th_self *self)
 	ck_bed_close(&b);
 }
 
+/*
+ * What nobody uses has no key when its memory has gone: what is mapped there
+ * next stays untouched, though nothing was called since.
+ */
+static void contract_R12_idle_key(struct th_self *self)
+{
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, "prov_key,virt_addr");
+	for (unsigned long i = 0; i < th_rounds(200); i++) {
+		unsigned char *p = rk_pages(LEN);
+		struct fid_mr *mr = acquire(&b, p, LEN, RK_RW);
+		uint64_t key = fi_mr_key(mr);
+		int err;
+
+		good(&b, mr, p, LEN, RK_RW);
+		release(&b, mr);
+		ck_replace(&b.c, p, LEN, -1, 0);
+		err = rk_write_at(&b.a, key, (uintptr_t)p, LEN, 0x11);
+		th_check(err == FI_EFAULT || err == FI_EKEYREJECTED);
+		th_verify_byte(p, LEN, 0);
+		/* what is acquired there now is another one */
+		mr = acquire(&b, p, LEN, RK_RW);
+		good(&b, mr, p, LEN, RK_RW);
+		release(&b, mr);
+		ck_unmap(&b.c, p, LEN);
+	}
+	ck_bed_close(&b);
+}
+
+/* It went while it was in use: its key goes with the last of its users. */
+static void contract_R12_last_user(struct th_self *self)
+{
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, "prov_key,virt_addr");
+	for (unsigned long i = 0; i < th_rounds(200); i++) {
+		unsigned char *p = rk_pages(LEN);
+		struct fid_mr *mr = acquire(&b, p, LEN, RK_RW);
+		struct fid_mr *part = acquire(&b, p, PAGE, RK_RW);
+		uint64_t key = fi_mr_key(mr);
+
+		th_ptr_eq(mr, part);
+		ck_replace(&b.c, p + LEN / 2, LEN / 2, -1, 0);
+		/* a neighbour's unmapping is not his business */
+		good(&b, part, p, PAGE, RK_RW);
+		release(&b, mr);
+		good(&b, part, p, PAGE, RK_RW);
+		memset(p, 0x22, LEN);
+		release(&b, part);
+		th_eq(rk_write_at(&b.a, key, (uintptr_t)p, LEN, 0x11),
+		      FI_EKEYREJECTED);
+		th_verify_byte(p, LEN, 0x22);
+		ck_unmap(&b.c, p, LEN);
+	}
+	ck_bed_close(&b);
+}
+
 /* Each domain has a cache of its own; what goes, goes from both. */
 static void acquire_in_two_domains(struct th_self *self)
 {
@@ -472,6 +530,9 @@ static const struct CMUnitTest cache_acquire[] = {
 	CK_CASE(acquired_and_unmapped, 1, 20, all_uffd),
 	CK_CASE(acquired_and_unmapped, 1, 20, all_notify),
 	CK_CASE(acquired_and_unmapped, 1, 20, all_off),
+	CK_CASE(contract_R12_idle_key, 1, 60, all_uffd),
+	CK_CASE(contract_R12_idle_key, 1, 60, local_uffd),
+	CK_CASE(contract_R12_last_user, 1, 60, all_uffd),
 	CK_CASE(acquire_in_two_domains, 1, 20, all_uffd),
 	CK_CASE(acquire_in_two_domains, 1, 20, all_notify),
 	CK_CASE(acquire_without_cache, 1, 20, off),

@@ -227,6 +227,37 @@ static void env_descriptors_receiver(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* ---- threads ---------------------------------------------------------------------- */
+
+static rlim_t address_space(void);
+
+/*
+ * A region that needs the agent when no thread can be had: an error that tells
+ * nobody to try again for ever, nothing left, and later it works.
+ */
+static void env_no_thread(struct th_self *self)
+{
+	static unsigned char buf[4096];
+	struct fid_mr *mr;
+	struct th_stack s;
+
+	(void)self;
+	if (th_sanitized())
+		th_skip(self, "address space is not limited here");
+	th_stack_open(&s, NULL);
+	/* room for all but a stack */
+	limit(RLIMIT_AS, address_space() + MIB);
+	for (int i = 0; i < 3; i++)
+		th_eq(fi_mr_reg(s.domain, buf, sizeof(buf), FI_REMOTE_WRITE, 0,
+				1, 0, &mr, NULL),
+		      -FI_ENOMEM);
+	limit(RLIMIT_AS, RLIM_INFINITY);
+	th_ok(fi_mr_reg(s.domain, buf, sizeof(buf), FI_REMOTE_WRITE, 0, 1, 0,
+			&mr, NULL));
+	th_ok(fi_close(&mr->fid));
+	th_stack_close(&s);
+}
+
 /* ---- address space -------------------------------------------------------------- */
 
 /* Bytes of address space in use. */
@@ -418,6 +449,7 @@ static const struct CMUnitTest env_limits[] = {
 	TH_CASE(env_descriptors_enough, NPEERS + 1, 30),
 	TH_CASE(env_descriptors_few, NPEERS + 1, 30),
 	TH_CASE(env_descriptors_receiver, NPEERS + 1, 30),
+	TH_CASE(env_no_thread, 1, 20),
 	TH_CASE(env_address_space, 1, 20),
 	TH_CASE(contract_L2_no_space_open, 1, 20),
 	TH_CASE(contract_L2_no_space_lane, 2, 20),

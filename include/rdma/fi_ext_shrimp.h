@@ -339,8 +339,8 @@ struct fi_ops_shrimp_mr {
 	 * -FI_EINVAL (also @n 0), -FI_ENOSYS (not memory of the host),
 	 * -FI_EOPNOTSUPP (FI_SHRIMP_IMPLICIT=off), -FI_EFAULT, -FI_ENOKEY (a
 	 * key is taken, or wanted twice), -FI_ENOMEM (also a pin that is
-	 * required), -FI_ENOSPC, -EFBIG, or, if the first of its kind needs
-	 * the agent, -FI_EAGAIN (no thread) and -FI_EMFILE.
+	 * required, or no thread for the agent), -FI_ENOSPC, -EFBIG, or, if
+	 * the first of its kind needs the agent, -FI_EMFILE.
 	 */
 	int (*reg_batch)(struct fid *domain, const struct fi_mr_attr *attr,
 			 size_t n, uint64_t flags, struct fid_mr **mr);
@@ -508,9 +508,10 @@ struct fi_ops_shrimp_cache {
 	/*
 	 * Gives @mr of acquire back. It stays registered until it is evicted,
 	 * its memory goes, a larger one takes its place, or flush; its key can
-	 * be used until then, so who tells it to peers trusts them. Any thread;
-	 * takes no lock unless it, or others above a limit, are to be closed,
-	 * which waits for peers that use their keys.
+	 * be used until then, so who tells it to peers trusts them. If its
+	 * memory went while it was in use the last release closes it. Any
+	 * thread; takes no lock unless it, or others above a limit, are to be
+	 * closed, which waits for peers that use their keys.
 	 * Returns 0 or -FI_EINVAL (not of acquire, or released already).
 	 */
 	int (*release)(struct fid_mr *mr);
