@@ -246,10 +246,16 @@ static bool any_locked(uint64_t s, uint64_t e)
 	       errno == EBUSY;
 }
 
-/* By number: the sanitizers replace mlock(2) and munlock(2) by nothing. */
+/*
+ * By number: the sanitizers replace mlock(2) and munlock(2) by nothing. A limit
+ * of 0 is EPERM, and pages for which there is no memory are EAGAIN, which a
+ * client would try for ever: both are want of memory.
+ */
 static int call_mlock(uint64_t s, uint64_t e)
 {
-	return syscall(SYS_mlock, s, e - s) ? -errno : 0;
+	if (!syscall(SYS_mlock, s, e - s))
+		return 0;
+	return errno == EPERM || errno == EAGAIN ? -ENOMEM : -errno;
 }
 
 static int call_munlock(uint64_t s, uint64_t e)
