@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include "lib/mr_index.h"
@@ -570,6 +571,52 @@ static void contract_R1_last_page(struct th_self *self)
 	ck_bed_close(&b);
 }
 
+/* ---- R12: changes that are not told ----------------------------------------------- */
+
+/*
+ * A segment of SysV over what is cached, then nothing: no event. Whatever the
+ * registration says, a peer's bytes are in what is there, or nowhere.
+ */
+static void no_event(struct ck_bed *b, unsigned char *p, int fd)
+{
+	int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
+	unsigned char was = 0;
+	struct fid_mr *mr;
+
+	th_check(id >= 0);
+	ck_touch(b, p, LEN, RK_RW);
+	th_check(shmat(id, p, SHM_REMAP) == p);
+	mr = rk_reg(&b->b, p, LEN, RK_RW, RK_KEY);
+	th_eq(rk_write_at(&b->a, RK_KEY, 0, LEN, 7), 0);
+	th_settle(&b->a);
+	th_verify_byte(p, LEN, 7);
+	th_ok(fi_close(&mr->fid));
+	th_eq(shmdt(p), 0);
+	shmctl(id, IPC_RMID, NULL);
+	if (!fi_mr_reg(b->b.domain, p, LEN, RK_RW, 0, RK_KEY, 0, &mr, NULL)) {
+		/* so it is with addresses; a file is looked at */
+		th_eq(fd, -1);
+		th_eq(rk_write_at(&b->a, RK_KEY, 0, LEN, 8), FI_EFAULT);
+		th_ok(fi_close(&mr->fid));
+	}
+	if (fd >= 0) {
+		th_eq(pread(fd, &was, 1, 0), 1);
+		th_eq(was, 0);
+	}
+}
+
+static void contract_R12_no_event(struct th_self *self)
+{
+	int fd = rk_file_new(LEN);
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, NULL);
+	no_event(&b, rk_pages(LEN), -1);
+	no_event(&b, rk_file_map(fd, LEN, NULL), fd);
+	close(fd);
+	ck_bed_close(&b);
+}
+
 /* ---- what is short is short for a while ------------------------------------------ */
 
 static void descriptors(rlim_t n)
@@ -638,6 +685,7 @@ static const struct CMUnitTest cache[] = {
 	CK_CASE(contract_R1_unmapped, 1, 60, local_keep),
 	CK_CASE(contract_R1_last_page, 1, 20, local_uffd),
 	CK_CASE(contract_R1_last_page, 1, 20, local_notify),
+	CK_CASE(contract_R12_no_event, 1, 20, all_uffd),
 	CK_CASE(cache_after_a_shortage, 1, 20, local_uffd),
 	CK_CASE(contract_I1_closed_though_kept, 3, 60, all_uffd),
 	CK_CASE(contract_I1_closed_though_kept, 3, 60, all_notify),
