@@ -938,15 +938,19 @@ void shrimp_mr_cache_flush(struct shrimp_domain *d)
 {
 	struct shrimp_mr_cache *c = &d->cache;
 
-	for (int i = 0; i < FLUSHES && flush_once(c); i++) {
-		/* whoever marks has done so then */
-		urcu_bp_synchronize_rcu();
-		rnic_monitor_pass(rnic_monitor_round());
-		shrimp_mr_notify_pass();
-	}
-	/* V2: what other threads have begun to give back; they end it */
-	while (rnic_load32_acquire(&c->giving))
-		sched_yield();
+	do {
+		for (int i = 0; i < FLUSHES && flush_once(c); i++) {
+			/* whoever marks has done so then */
+			urcu_bp_synchronize_rcu();
+			rnic_monitor_pass(rnic_monitor_round());
+			shrimp_mr_notify_pass();
+		}
+		/* V2: what other threads have begun to give back: they end it
+		 * or, if they may not wait, leave it to us */
+		while (rnic_load32_acquire(&c->giving))
+			sched_yield();
+		/* relaxed: V2 */
+	} while (rnic_load32_relaxed(&c->nlate));
 	sweep(c, 1);
 }
 

@@ -340,11 +340,49 @@ static void contract_R12_free_of_what_is_watched(void **state)
 	close_all();
 }
 
+/* ---- those that may not wait ---- */
+
+static void *tidier(void *arg)
+{
+	(void)arg;
+	while (!rnic_load32_acquire(&r.over))
+		shrimp_mr_cache_tidy(r.b.d);
+	return NULL;
+}
+
+/* What another thread took, and had to leave for it has to wait, included. */
+static void a_flush_leaves_nothing(void **state)
+{
+	char *p = mck_private(LEN);
+	struct worker a[1];
+	struct fid_mr *mr;
+	struct fid *d;
+
+	(void)state;
+	open_all(SHRIMP_MRC_MON_NOTIFY);
+	d = &r.b.d->fid.fid;
+	start(a, 1, tidier);
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(mck_acquire(&r.b, p, LEN, FI_REMOTE_READ, &mr),
+				 0);
+		assert_int_equal(r.b.ops->release(mr), 0);
+		assert_int_equal(r.b.ops->unmap_begin(d, p, LEN), 0);
+		assert_int_equal(r.b.ops->unmap_end(d, p, LEN), 0);
+		assert_int_equal(r.b.ops->flush(d), 0);
+		assert_int_equal(rnic_load32_relaxed(&r.b.d->cache.nlate), 0);
+	}
+	rnic_store32_release(&r.over, 1);
+	join(a, 1);
+	close_all();
+	munmap(p, LEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contract_R12_no_stale_leaf),
 		cmocka_unit_test(contract_R12_free_of_what_is_watched),
+		cmocka_unit_test(a_flush_leaves_nothing),
 	};
 
 	alarm(LIMIT_S);
