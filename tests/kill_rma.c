@@ -36,7 +36,9 @@ enum {
 	MAP_SLACK = 24,	  /* mappings of segments likewise */
 	LANE_KIB = 16,	  /* segment of a lane */
 	LINGER = 8,	  /* lanes likewise: rounds are shorter than looks */
-	TABLE_KIB = 1024, /* tables: slots in quarantine */
+	TABLE_KIB = 2048, /* tables: slots in quarantine, and their index */
+	LATE_KIB = 512,	  /* the same in the second half of a long storm */
+	LONG_STORM = 500, /* rounds after which tables have their size */
 };
 
 /* What the victims do. */
@@ -372,6 +374,9 @@ static void survivor(struct th_self *self, const struct ks_storm *storm)
 		survivor_round(self, &a);
 		if (a.no == warm)
 			base = footprint();
+		else if (a.no == storm->rounds / 2 && a.no >= LONG_STORM)
+			base.tables_kib =
+				footprint().tables_kib + LATE_KIB - TABLE_KIB;
 		else if (a.no > warm)
 			check_footprint(&base, storm->victims, a.no);
 	}
