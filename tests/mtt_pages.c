@@ -337,10 +337,12 @@ static void contract_R9_tables_are_own(struct th_self *self)
 	y = memory_new(&b, PRIVATE);
 	keep = reg_pages(&b, &x);
 	for (unsigned long i = 0; i < 10 + th_rounds(100); i++) {
+		uint64_t at = i % 500 * RK_PAGE;
+
 		mr = rk_reg(&b, i & 1 ? x.m.p : y.m.p, LEN, RK_RW, OTHER);
-		round_trip(&a, x.m.p, i * RK_PAGE + 100, 2 * RK_PAGE);
+		round_trip(&a, x.m.p, at + 100, 2 * RK_PAGE);
 		th_ok(fi_close(&mr->fid));
-		round_trip(&a, x.m.p, LEN - (i + 4) * RK_PAGE, 2 * RK_PAGE);
+		round_trip(&a, x.m.p, LEN - at - 4 * RK_PAGE, 2 * RK_PAGE);
 		if (i == 5)
 			kib = tables_kib();
 	}
