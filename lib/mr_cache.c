@@ -153,8 +153,9 @@ static bool is_current(const struct shrimp_mr_cache *c,
 	       !(c->mon->cycle() & 1);
 }
 
+/* *@late: there is one, but its memory may just have gone, or just not yet. */
 static struct shrimp_cached *find(struct shrimp_mr_cache *c, uint64_t start,
-				  uint64_t end, uint32_t want)
+				  uint64_t end, uint32_t want, bool *late)
 {
 	struct shrimp_cached *e;
 
@@ -162,8 +163,10 @@ static struct shrimp_cached *find(struct shrimp_mr_cache *c, uint64_t start,
 	e = cached_of(shrimp_mr_index_find(&c->index, start, end, want));
 	if (e)
 		rnic_tsan_acquire(e); /* X1: pairs with put_in() */
-	if (e && !(is_current(c, e, start, end) && take(c, e)))
+	if (e && !(is_current(c, e, start, end) && take(c, e))) {
+		*late = e->late;
 		e = NULL;
+	}
 	rnic_tsan_release(c); /* the section ends: pairs with sweep() */
 	urcu_bp_read_unlock();
 	return e;
@@ -638,7 +641,7 @@ static bool is_settled(const struct shrimp_cached *e, uint64_t cycle)
 {
 	const struct shrimp_mr_monitor *m = e->of->mon;
 
-	/* K2: it can be found, before the look; pairs with J3 */
+	/* K2: it can be found, before the look; pairs with J6 */
 	rnic_fence_full();
 	return e->device || RNIC_BROKEN(cache_settled) ||
 	       (!m->look(e->span.start, e->span.end) && m->cycle() == cycle);
@@ -793,20 +796,21 @@ static int fill(struct shrimp_mr_cache *c, const struct iovec *v,
 	return keep(c, w, out);
 }
 
-/* What was not found because the monitor was at work. */
+/* What was not taken because the monitor was at work. */
 static struct shrimp_cached *find_later(struct shrimp_mr_cache *c,
 					const struct wish *w)
 {
-	const struct shrimp_mr_monitor *m = w->device ? NULL : monitor(c);
+	bool late;
 
-	if (!m || !m->late || shrimp_mr_monitor_quiet(m) & 1)
-		return NULL;
-	return find(c, w->start, w->end, w->want);
+	/* X1: who found the entry finds the monitor */
+	return shrimp_mr_monitor_quiet(c->mon) & 1
+		       ? NULL
+		       : find(c, w->start, w->end, w->want, &late);
 }
 
 /* Apart from the hit, which needs no stack for it. */
 static RNIC_COLD int miss(struct shrimp_domain *d, const struct iovec *v,
-			  uint32_t want, struct shrimp_cached **e)
+			  uint32_t want, bool late, struct shrimp_cached **e)
 {
 	struct wish w = wish_for(d, v, want);
 	int ret;
@@ -814,11 +818,11 @@ static RNIC_COLD int miss(struct shrimp_domain *d, const struct iovec *v,
 	/* pages that the address space does not have: not kept */
 	if (w.end <= w.start)
 		return 0;
-	/* not by hits: it may wait for peers, and takes the lock */
-	shrimp_mr_cache_reap(d);
-	*e = find_later(&d->cache, &w);
+	*e = late ? find_later(&d->cache, &w) : NULL;
 	if (*e)
 		return 0;
+	/* not by hits: it may wait for peers, and takes the lock */
+	shrimp_mr_cache_reap(d);
 	ret = fill(&d->cache, v, &w, e);
 	if (!ret)
 		rnic_add64_relaxed(*e ? &d->cache.misses : &d->cache.uncached,
@@ -832,10 +836,12 @@ int shrimp_mr_cache_get(struct shrimp_domain *d, const struct iovec *v,
 	uint64_t start = rnic_page_down((uintptr_t)v->iov_base);
 	uint64_t end = rnic_page_up((uintptr_t)v->iov_base + v->iov_len);
 
+	bool late = false;
+
 	/* the last page of all has no end */
-	*e = RNIC_LIKELY(start < end) ? find(&d->cache, start, end, want)
+	*e = RNIC_LIKELY(start < end) ? find(&d->cache, start, end, want, &late)
 				      : NULL;
-	return RNIC_LIKELY(*e) ? 0 : miss(d, v, want, e);
+	return RNIC_LIKELY(*e) ? 0 : miss(d, v, want, late, e);
 }
 
 int shrimp_mr_cache_single(struct shrimp_domain *d, const struct iovec *v,

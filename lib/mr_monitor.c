@@ -52,10 +52,14 @@ static void uffd_unwatch(uint64_t start, uint64_t end)
 
 static int uffd_watch(uint64_t start, uint64_t end)
 {
+	bool held = rnic_watch_held(start, end - start);
 	int ret = rnic_watch_get(start, end - start);
 
 	if (ret)
 		return ret;
+	/* whoever holds it has armed it: if it is not another mapping by now */
+	if (held && !rnic_watch_check(start, end - start))
+		return 1;
 	ret = rnic_watch_arm(start, end - start);
 	if (ret)
 		uffd_unwatch(start, end);
@@ -336,14 +340,15 @@ uint64_t shrimp_mr_monitor_quiet(const struct shrimp_mr_monitor *m)
 static int watch_some(const struct shrimp_mr_monitor *m, uint64_t start,
 		      uint64_t end, uint64_t x[2])
 {
+	int ret;
+
 	x[0] = start;
 	x[1] = end;
 	if (m->widen)
 		m->widen(&x[0], &x[1]);
-	if (!m->watch(x[0], x[1]))
-		return 0;
-	if (x[0] == start && x[1] == end)
-		return -ENOTSUP;
+	ret = m->watch(x[0], x[1]);
+	if (ret >= 0 || (x[0] == start && x[1] == end))
+		return ret;
 	x[0] = start;
 	x[1] = end;
 	return m->watch(x[0], x[1]);
@@ -352,10 +357,12 @@ static int watch_some(const struct shrimp_mr_monitor *m, uint64_t start,
 bool shrimp_mr_monitor_watch(const struct shrimp_mr_monitor *m, uint64_t start,
 			     uint64_t end, uint64_t x[2])
 {
-	if (watch_some(m, start, end, x))
+	int ret = watch_some(m, start, end, x);
+
+	if (ret < 0)
 		return false;
 	/* what goes on meanwhile is for the last look */
-	if (m->look(start, end) != -ENOENT)
+	if (ret > 0 || m->look(start, end) != -ENOENT)
 		return true;
 	m->unwatch(x[0], x[1]);
 	return false;

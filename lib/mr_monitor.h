@@ -43,7 +43,8 @@ struct shrimp_mr_monitor {
 	void (*close)(struct rnic_listener *l);
 	/*
 	 * Counted: what is mapped at @start to @end is watched. Any thread; a
-	 * few system calls. Returns 0 or a negative errno: it cannot be.
+	 * few system calls. Returns 0, 1 (look() has just said so) or a
+	 * negative errno: it cannot be.
 	 */
 	int (*watch)(uint64_t start, uint64_t end);
 	/*

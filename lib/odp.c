@@ -248,15 +248,18 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
 	rnic_add64_relaxed(&paging_of(x->mr->domain)->gone, 1);
 }
 
-/* Watches range @i of @mr. */
+/*
+ * Watches range @i of @mr. That of an idle one is: by its cache entry, which
+ * gives its region back first.
+ */
 static void arm(struct shrimp_odp *x, size_t i)
 {
 	const struct iovec *v = &x->mr->iov[i];
 	uint64_t va = (uintptr_t)v->iov_base;
 
-	if (rnic_watch_get(va, v->iov_len))
+	if (!x->idle && rnic_watch_get(va, v->iov_len))
 		return;
-	if (rnic_watch_arm(va, v->iov_len))
+	if (!x->idle && rnic_watch_arm(va, v->iov_len))
 		rnic_watch_put(va, v->iov_len);
 	else
 		/* its only writer, this thread */
@@ -274,12 +277,19 @@ static bool by_address(struct shrimp_mr *mr, size_t i)
 			       mr->iov[i].iov_len, &off);
 }
 
+static void arm_all(struct shrimp_odp *x)
+{
+	for (size_t i = 0; i < x->mr->niov; i++)
+		if (by_address(x->mr, i))
+			arm(x, i);
+}
+
 static void leave_watched(struct shrimp_domain *d, struct shrimp_odp *x)
 {
 	rnic_monitor_leave(&d->dev, &x->w);
 	for (size_t i = 0; i < x->mr->niov; i++)
 		/* relaxed: this thread's own, or of who registered */
-		if (rnic_load32_relaxed(&x->armed) >> i & 1)
+		if (!x->idle && rnic_load32_relaxed(&x->armed) >> i & 1)
 			rnic_watch_put((uintptr_t)x->mr->iov[i].iov_base,
 				       x->mr->iov[i].iov_len);
 }
@@ -311,10 +321,12 @@ void shrimp_odp_watch(struct shrimp_mr *mr)
 	x->mr = mr;
 	x->idle = idle;
 	x->w.gone = gone;
+	/* it has a watch, and is told as soon as it is in the list */
+	if (idle)
+		arm_all(x);
 	rnic_monitor_join(&d->dev, &x->w, NULL);
-	for (size_t i = 0; i < mr->niov; i++)
-		if (by_address(mr, i))
-			arm(x, i);
+	if (!idle)
+		arm_all(x);
 	/* relaxed: this thread's own */
 	if (!rnic_load32_relaxed(&x->armed)) {
 		leave_watched(d, x);

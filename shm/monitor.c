@@ -70,13 +70,14 @@ static struct {
 	struct monitor_mem *mem; /* while there are users */
 	rnic_a32 stop;		 /* 1: end */
 	rnic_a64 cycle;		 /* odd: the monitor walks the lists */
-	rnic_aptr devs;		 /* struct rnic_watched_dev */
-	rnic_aptr listeners;	 /* struct rnic_listener */
-	rnic_a32 tid;		 /* statistics, written by the monitor */
-	rnic_a64 events;	 /* likewise */
-	rnic_a64 freezes;	 /* likewise */
-	rnic_a64 waits;		 /* likewise */
-	rnic_a64 unfenced;	 /* likewise */
+	rnic_a64 marking;    /* odd: it tells the listeners; inside a round */
+	rnic_aptr devs;	     /* struct rnic_watched_dev */
+	rnic_aptr listeners; /* struct rnic_listener */
+	rnic_a32 tid;	     /* statistics, written by the monitor */
+	rnic_a64 events;     /* likewise */
+	rnic_a64 freezes;    /* likewise */
+	rnic_a64 waits;	     /* likewise */
+	rnic_a64 unfenced;   /* likewise */
 } mon = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t now_ms(void)
@@ -318,7 +319,7 @@ static void thaw(void)
 		if (frozen & 1)
 			rnic_store64_release(frozen_of(d->dev), frozen + 1);
 	}
-	/* J4: done with the lists; pairs with wait_outside() and J5 */
+	/* J4: done with the lists; pairs with wait_outside() */
 	rnic_store64_release(&mon.cycle, rnic_load64_relaxed(&mon.cycle) + 1);
 }
 
@@ -337,47 +338,91 @@ static void tell_regions(uint64_t start, uint64_t end, bool unmapped)
 	}
 }
 
-static void tell(uint64_t start, uint64_t end, enum rnic_gone what)
+static void tell_listeners(uint64_t start, uint64_t end, enum rnic_gone what)
 {
 	/* acquire: as in first_dev() */
 	struct rnic_listener *l = rnic_ptr_load_acquire(&mon.listeners);
 
 	for (; l; l = rnic_ptr_load_acquire(&l->next))
 		l->gone(l, start, end, what);
-	tell_regions(start, end, what != RNIC_GONE_DISCARDED);
 }
 
-static void event(const struct uffd_msg *m)
+/* Whom events are told, one after the other. */
+enum audience { LISTENERS, REGIONS };
+
+static void tell(enum audience a, uint64_t start, uint64_t end,
+		 enum rnic_gone what)
+{
+	if (a == LISTENERS)
+		tell_listeners(start, end, what);
+	else
+		tell_regions(start, end, what != RNIC_GONE_DISCARDED);
+}
+
+static bool is_ignored(const struct uffd_msg *m)
+{
+	return (RNIC_BROKEN(monitor_remap) && m->event == UFFD_EVENT_REMAP) ||
+	       (RNIC_BROKEN(monitor_unmap) && m->event == UFFD_EVENT_UNMAP);
+}
+
+static void tell_event(enum audience a, const struct uffd_msg *m)
 {
 	uint64_t to = m->arg.remap.to, len = m->arg.remap.len;
 
-	if (RNIC_BROKEN(monitor_busy))
-		nap(NAP_US);
-	if ((RNIC_BROKEN(monitor_remap) && m->event == UFFD_EVENT_REMAP) ||
-	    (RNIC_BROKEN(monitor_unmap) && m->event == UFFD_EVENT_UNMAP)) {
-		rnic_count64(&mon.events, 1);
-		return;
-	}
-	switch (m->event) {
+	switch (is_ignored(m) ? 0 : m->event) {
 	case UFFD_EVENT_UNMAP:
-		tell(m->arg.remove.start, m->arg.remove.end,
+		tell(a, m->arg.remove.start, m->arg.remove.end,
 		     RNIC_GONE_UNMAPPED);
 		break;
 	case UFFD_EVENT_REMOVE:
-		tell(m->arg.remove.start, m->arg.remove.end,
+		tell(a, m->arg.remove.start, m->arg.remove.end,
 		     RNIC_GONE_DISCARDED);
 		break;
 	case UFFD_EVENT_REMAP:
-		tell(m->arg.remap.from, m->arg.remap.from + len,
+		tell(a, m->arg.remap.from, m->arg.remap.from + len,
 		     RNIC_GONE_MOVED);
 		/* the watch went along; who wants one there arms it again */
-		rnic_watch_disarm(to, len);
-		tell(to, to + len, RNIC_GONE_DISCARDED);
+		if (a == LISTENERS)
+			rnic_watch_disarm(to, len);
+		tell(a, to, to + len, RNIC_GONE_DISCARDED);
 		break;
 	default:
 		break;
 	}
-	rnic_count64(&mon.events, 1);
+}
+
+static void tell_events(enum audience a, unsigned int n, bool lost)
+{
+	for (unsigned int i = 0; i < n; i++)
+		tell_event(a, &mon.mem->msg[i]);
+	if (lost)
+		tell(a, 0, UINT64_MAX, RNIC_GONE_LOST);
+}
+
+/*
+ * Who caused the events that this reads goes on, and is not to find what has
+ * gone with a listener: until those are told the number is odd.
+ */
+static unsigned int read_events(bool *lost)
+{
+	ssize_t n;
+
+	/* relaxed: the monitor is its only writer */
+	rnic_store64_relaxed(&mon.marking,
+			     rnic_load64_relaxed(&mon.marking) + 1);
+	/* J6: odd, before the read and the marks; pairs with J5, K2 */
+	rnic_fence_full();
+	n = read(mon.uffd, mon.mem->msg, sizeof(mon.mem->msg));
+	/* an event may be lost: everything is old */
+	*lost = n < 0 && errno != EAGAIN && errno != EINTR;
+	n = n < 0 ? 0 : n / (ssize_t)sizeof(struct uffd_msg);
+	if (RNIC_BROKEN(monitor_busy) && n)
+		nap(NAP_US);
+	tell_events(LISTENERS, (unsigned int)n, *lost);
+	/* J5: what they marked; pairs with rnic_monitor_cycle() */
+	rnic_store64_release(&mon.marking,
+			     rnic_load64_relaxed(&mon.marking) + 1);
+	return (unsigned int)n;
 }
 
 /* All of this round was told. */
@@ -398,17 +443,15 @@ static void tell_end(void)
 /* The events are there, and not read: who caused them sleeps. */
 static void serve(void)
 {
-	ssize_t n;
+	unsigned int n;
+	bool lost;
 
 	freeze();
-	n = read(mon.uffd, mon.mem->msg, sizeof(mon.mem->msg));
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(struct uffd_msg); i++)
-		event(&mon.mem->msg[i]);
-	/* an event may be lost: everything is old */
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		tell(0, UINT64_MAX, RNIC_GONE_LOST);
+	n = read_events(&lost);
+	tell_events(REGIONS, n, lost);
 	tell_end();
 	thaw();
+	rnic_add64_relaxed(&mon.events, n);
 }
 
 static void *monitor_main(void *arg)
@@ -751,8 +794,8 @@ void rnic_monitor_unlisten(struct rnic_listener *l)
 
 uint64_t rnic_monitor_cycle(void)
 {
-	/* J5: acquire: what it marked before; pairs with J4 */
-	return rnic_load64_acquire(&mon.cycle);
+	/* J5: acquire: what it marked before */
+	return rnic_load64_acquire(&mon.marking);
 }
 
 /* ---- the rest ---- */
@@ -781,5 +824,6 @@ void rnic_monitor_forked(void)
 	rnic_ptr_store_release(&mon.devs, NULL);
 	rnic_ptr_store_release(&mon.listeners, NULL);
 	rnic_store64_relaxed(&mon.cycle, 0);
+	rnic_store64_relaxed(&mon.marking, 0);
 	rnic_store32_relaxed(&mon.tid, 0);
 }

@@ -205,7 +205,7 @@ void rnic_monitor_listen(struct rnic_listener *l);
 void rnic_monitor_unlisten(struct rnic_listener *l);
 
 /*
- * Odd: the monitor is about to read events, or tells of them. Any thread. With
+ * Odd: the monitor reads events, or tells listeners of them. Any thread. With
  * rnic_watch_check() before: events of changes that began earlier were told if
  * it is even, and none was between two calls that return the same.
  */

@@ -320,6 +320,17 @@ int rnic_watch_get(uint64_t addr, uint64_t len)
 	return ret;
 }
 
+bool rnic_watch_held(uint64_t addr, uint64_t len)
+{
+	uint64_t s = rnic_page_down(addr), e = rnic_page_up(addr + len);
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = find(s); i < n && table[i].start <= s && s < e; i++)
+		s = table[i].end;
+	pthread_mutex_unlock(&lock);
+	return s >= e;
+}
+
 void rnic_watch_put(uint64_t addr, uint64_t len)
 {
 	uint64_t s = rnic_page_down(addr), e = rnic_page_up(addr + len);

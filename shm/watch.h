@@ -17,6 +17,7 @@
 #ifndef RNIC_WATCH_H
 #define RNIC_WATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -42,6 +43,9 @@ void rnic_watch_close(void);
  * the same values.
  */
 int rnic_watch_get(uint64_t addr, uint64_t len);
+
+/* True if all pages of the @len bytes at @addr are counted now. Any thread. */
+bool rnic_watch_held(uint64_t addr, uint64_t len);
 
 /*
  * Arms the pages of @len bytes at @addr, which are counted: what is mapped
