@@ -86,6 +86,7 @@ struct costs {
 	struct sb_pieces m;		  /* memory of a round */
 	struct sb_pieces small;		  /* likewise, of SMALL */
 	struct sb_pieces given_up;	  /* cached */
+	struct sb_pieces parts;		  /* watched here, not by the cache */
 	size_t len;			  /* bytes of each */
 	struct sb_set set[LAPS];	  /* times */
 	struct fid_mr *mr[ROUND];	  /* regions of a round */
@@ -184,7 +185,8 @@ static int part_do(struct costs *k, enum lap lap, char *p)
 
 static int parts_round(struct costs *k)
 {
-	int ret = rnic_watch_get((uintptr_t)k->m.p, k->m.n * k->m.stride);
+	struct sb_pieces *m = &k->parts;
+	int ret = 0;
 
 	for (int lap = LOOK; lap <= UNWATCH; lap++)
 		for (size_t i = 0; i < ROUND && !ret; i++) {
@@ -192,7 +194,7 @@ static int parts_round(struct costs *k)
 
 			ret = lap_end(
 				t, "a part of a miss",
-				part_do(k, (enum lap)lap, sb_piece(&k->m, i)));
+				part_do(k, (enum lap)lap, sb_piece(m, i)));
 		}
 	return ret;
 }
@@ -439,10 +441,13 @@ static int size_run(struct costs *k)
 		ret = sb_pieces_map(&k->small, 2 * LIMIT, k->len, true);
 	if (!ret)
 		ret = sb_pieces_map(&k->given_up, 2, k->len, true);
+	if (!ret)
+		ret = sb_pieces_map(&k->parts, ROUND, k->len, true);
 	if (!ret && k->side[ALL_BARE].watches)
 		ret = rounds_run(k);
 	if (!ret)
 		ret = regs_run(k);
+	sb_pieces_unmap(&k->parts);
 	sb_pieces_unmap(&k->given_up);
 	sb_pieces_unmap(&k->small);
 	sb_pieces_unmap(&k->m);

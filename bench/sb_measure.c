@@ -14,14 +14,28 @@ enum { N_MOST = 1 << 28 }; /* operations of a call, where nobody says */
 
 /* ---- samples ---- */
 
+/* A number of the set's own sequence (xorshift64). */
+static uint64_t next(struct sb_set *set)
+{
+	uint64_t x = set->state ? set->state : UINT64_C(88172645463325252);
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	set->state = x;
+	return x;
+}
+
+/* Keeps one of each two neighbours. */
 static void drop_half(struct sb_set *set)
 {
-	size_t n = set->kept.n;
+	size_t n = set->kept.n / 2;
 
-	for (size_t i = 0; 2 * i < n; i++)
-		set->kept.value[i] = set->kept.value[2 * i];
-	set->kept.n = (n + 1) / 2;
+	for (size_t i = 0; i < n; i++)
+		set->kept.value[i] = set->kept.value[2 * i + next(set) % 2];
+	set->kept.n = n;
 	set->stride *= 2;
+	set->at = 0;
 }
 
 void sb_set_add(struct sb_set *set, double value)
@@ -34,8 +48,12 @@ void sb_set_add(struct sb_set *set, double value)
 		set->max = value;
 	if (set->kept.n == BENCH_STATS_MAX)
 		drop_half(set);
-	if (set->n++ % set->stride == 0)
+	set->n++;
+	if (!set->at)
+		set->pick = next(set) % set->stride;
+	if (set->at == set->pick)
 		bench_stats_add(&set->kept, value);
+	set->at = (set->at + 1) % set->stride;
 }
 
 double sb_set_quantile(struct sb_set *set, double q)

@@ -23,14 +23,18 @@ enum {
 };
 
 /*
- * Samples without bound: when the memory is full every second one is dropped
- * and from then on every second one is kept, so that those kept are spread
- * evenly over the run. Zeroed memory is an empty set.
+ * Samples without bound: when the memory is full one of each two is dropped,
+ * and from then on one of so many in a row is kept, a random one: those kept
+ * are spread evenly over the run, and do not keep step with what repeats
+ * itself in it. Zeroed memory is an empty set.
  */
 struct sb_set {
 	struct bench_stats kept; /* those that quantiles come from */
 	uint64_t n;		 /* samples added */
 	uint64_t stride;	 /* one of so many is kept; 0 means 1 */
+	uint64_t at;		 /* place in a row of them */
+	uint64_t pick;		 /* the place that is kept */
+	uint64_t state;		 /* of random numbers */
 	double min;		 /* of all, if n */
 	double max;		 /* of all, if n */
 };

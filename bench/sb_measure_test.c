@@ -67,6 +67,21 @@ static void thinning_is_even(void **state)
 		assert_near(sb_set_quantile(&set[0], q), q, 0.01);
 }
 
+/* What is slow at each 64th turn is so at one of 64 that are kept. */
+static void thinning_keeps_no_step(void **state)
+{
+	const int n = 50 * BENCH_STATS_MAX;
+	unsigned int slow = 0;
+
+	(void)state;
+	for (int i = 0; i < n; i++)
+		sb_set_add(&set[0], i % 64 ? 1 : 1000);
+	assert_near(sb_set_quantile(&set[0], 0.5), 1, 0);
+	for (size_t i = 0; i < set[0].kept.n; i++)
+		slow += set[0].kept.value[i] > 1;
+	assert_in_range(slow, set[0].kept.n / 128, set[0].kept.n / 32);
+}
+
 static void join_adds_counts_and_extremes(void **state)
 {
 	(void)state;
@@ -247,6 +262,7 @@ int main(void)
 		cmocka_unit_test_setup(empty_set_has_no_quantile, set_up),
 		cmocka_unit_test_setup(extremes_survive_thinning, set_up),
 		cmocka_unit_test_setup(thinning_is_even, set_up),
+		cmocka_unit_test_setup(thinning_keeps_no_step, set_up),
 		cmocka_unit_test_setup(join_adds_counts_and_extremes, set_up),
 		cmocka_unit_test_setup(join_with_an_empty_set, set_up),
 		cmocka_unit_test_setup(fast_operations_are_timed_in_blocks,
