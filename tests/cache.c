@@ -515,8 +515,9 @@ static void contract_R1_unmapped(struct th_self *self)
 
 	ck_bed_open(&b, self, NULL);
 	for (unsigned long i = 0; i < th_rounds(3000); i++) {
-		unsigned char *p = rk_pages(4 * PAGE);
+		unsigned char *p = quiet_private(4 * PAGE);
 
+		th_check(p != MAP_FAILED);
 		ck_touch(&b, p, 4 * PAGE, CK_LOCAL);
 		ck_unmap(&b.c, p, 4 * PAGE);
 		th_eq(fi_mr_reg(b.b.domain, p, 4 * PAGE, CK_LOCAL, 0, RK_KEY, 0,
@@ -611,8 +612,8 @@ static void contract_R12_no_event(struct th_self *self)
 	struct ck_bed b;
 
 	ck_bed_open(&b, self, NULL);
-	no_event(&b, rk_pages(LEN), -1);
-	no_event(&b, rk_file_map(fd, LEN, NULL), fd);
+	no_event(&b, quiet_private(LEN), -1);
+	no_event(&b, rk_file_map(fd, LEN, quiet_private(LEN)), fd);
 	close(fd);
 	ck_bed_close(&b);
 }
