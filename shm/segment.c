@@ -21,6 +21,8 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; older ones answer EINVAL */
 #endif
 
+enum { LARGE = 16 << 20 }; /* bytes: not looked at whether there is so much */
+
 static int fail(const char *what, const char *name)
 {
 	int err = errno;
@@ -137,22 +139,81 @@ void rnic_segment_unmap(void *p, size_t len)
 	munmap(p, len);
 }
 
-int rnic_segment_populate(const struct rnic_segment *s, uint64_t off,
-			  uint64_t len)
+/* The line @key of /proc/meminfo, in bytes; 0: it has none. */
+static uint64_t meminfo(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+	uint64_t kib;
+
+	return at && sscanf(at + strlen(key), ": %" SCNu64, &kib) == 1
+		       ? kib << 10
+		       : 0;
+}
+
+/*
+ * False if the kernel says that it has less than @len bytes to give: it would
+ * not refuse them, but end processes until it has. Small ones are not looked
+ * at, nor is anything where it does not say.
+ */
+static bool is_there(uint64_t len)
+{
+	char text[2048];
+	ssize_t n = 0;
+	int fd;
+
+	if (len < LARGE)
+		return true;
+	fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	if (!meminfo(text, "MemAvailable"))
+		return true;
+	return len <= meminfo(text, "MemAvailable") + meminfo(text, "SwapFree");
+}
+
+/* @fresh of the bytes have no page yet, or more. */
+static int allocate(int fd, uint64_t off, uint64_t len, uint64_t fresh)
 {
 	int ret;
 
+	if (!is_there(fresh))
+		return -ENOMEM;
 	do {
-		ret = fallocate(s->fd, 0, (off_t)off, (off_t)len);
+		ret = fallocate(fd, 0, (off_t)off, (off_t)len);
 	} while (ret && errno == EINTR);
+	return ret ? -errno : 0;
+}
+
+static int populate(const struct rnic_segment *s, uint64_t off, uint64_t len,
+		    uint64_t fresh)
+{
+	int ret = allocate(s->fd, off, len, fresh);
+
 	if (!ret)
 		return 0;
-	ret = -errno;
 	rnic_log(RNIC_LOG_WARN,
 		 "segment: no memory for %" PRIu64 " bytes at "
 		 "%" PRIu64 ": %s",
 		 len, off, strerror(-ret));
 	return ret;
+}
+
+int rnic_segment_populate(const struct rnic_segment *s, uint64_t off,
+			  uint64_t len)
+{
+	return populate(s, off, len, len);
+}
+
+int rnic_segment_populate_rest(const struct rnic_segment *s, uint64_t off,
+			       uint64_t len)
+{
+	struct stat st;
+	uint64_t there = fstat(s->fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+
+	return populate(s, off, len, len > there ? len - there : 0);
 }
 
 int rnic_segment_discard(const struct rnic_segment *s, uint64_t off,

@@ -48,10 +48,15 @@ void rnic_segment_unmap(void *p, size_t len);
 
 /*
  * Gives bytes @off, @len their pages, so that no later touch can fail
- * (contract L2). Returns 0, -ENOSPC, -ENOMEM.
+ * (contract L2). Returns 0, -ENOSPC, -ENOMEM (also: more than the kernel says
+ * is available, /proc/meminfo, which it would end processes for).
  */
 int rnic_segment_populate(const struct rnic_segment *s, uint64_t off,
 			  uint64_t len);
+
+/* The same of a file that may have some of them already. */
+int rnic_segment_populate_rest(const struct rnic_segment *s, uint64_t off,
+			       uint64_t len);
 
 /* Gives the pages of @off, @len back; they read as zeros. 0 or -errno. */
 int rnic_segment_discard(const struct rnic_segment *s, uint64_t off,

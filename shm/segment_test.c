@@ -22,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm/child_kit.h"
@@ -349,6 +350,34 @@ static void no_room_is_said(void **state)
 	kit_in_child(full, NULL);
 }
 
+/* More than there is, which the kernel would begin to give. */
+static int more_than_there_is(void *arg)
+{
+	struct rnic_segment s = make(big);
+	int ret;
+
+	(void)arg;
+	/* if it is asked, it does not do it */
+	if (kit_forbid(SYS_fallocate, EXDEV))
+		return KIT_SKIP;
+	ret = rnic_segment_populate(&s, 0, big);
+	if (ret != -ENOMEM || logged != 1 || !strstr(last, strerror(ENOMEM)))
+		return 1;
+	ret = rnic_segment_populate_rest(&s, 0, big);
+	if (ret != -ENOMEM)
+		return 2;
+	/* what is little, or may be there already, is asked for */
+	if (rnic_segment_populate(&s, 0, PAGE) != -EXDEV)
+		return 3;
+	return 0;
+}
+
+static void contract_L2_more_than_there_is(void **state)
+{
+	(void)state;
+	kit_in_child(more_than_there_is, NULL);
+}
+
 /* ---- those of peers ---- */
 
 struct offer {
@@ -569,6 +598,7 @@ int main(void)
 		TEST(populate_and_discard),
 		TEST(populate_beyond_a_sealed_end),
 		TEST(no_room_is_said),
+		TEST(contract_L2_more_than_there_is),
 		TEST(opens_a_peers),
 		TEST(gone_is_not_logged),
 		TEST(another_object_is_refused),

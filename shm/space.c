@@ -241,7 +241,7 @@ static int make_pages(int fd, uint64_t off, uint64_t len)
 	if (fstat(fd, &st) || (uint64_t)st.st_size < off ||
 	    (uint64_t)st.st_size - off < len)
 		return -ENOENT;
-	return rnic_segment_populate(&seg, off, len);
+	return rnic_segment_populate_rest(&seg, off, len);
 }
 
 int rnic_space_get(struct rnic_spaces *s, const struct rnic_vma *v,

@@ -201,9 +201,10 @@ struct fi_ops_shrimp_mem {
 	 * then. Returns 0 with *@ptr; else *@ptr is as it was: -FI_EINVAL (no
 	 * domain, @len 0 or above 64 TiB, @align), -FI_ENOMEM, -FI_ENOSPC (no
 	 * room in the arena, no pages for it), -FI_EOPBADSTATE (child of a
-	 * fork). More than the machine has is not always refused: all of it is
-	 * made present at once, and the kernel may end processes for it.
-	 * Partner: free.
+	 * fork). All of it is made present at once; more than the kernel says
+	 * is available (/proc/meminfo) is refused, -FI_ENOMEM. What others
+	 * take meanwhile, or a control group allows, is not known: then the
+	 * kernel may end processes for it. Partner: free.
 	 */
 	int (*alloc)(struct fid *fid, size_t len, size_t align, void **ptr);
 	/*
