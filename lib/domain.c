@@ -143,6 +143,7 @@ static int domain_close(struct fid *fid)
 	rnic_mtt_pool_fini(&d->mtt);
 	rnic_device_close(&d->dev);
 	shrimp_peers_fini(&d->peers);
+	shrimp_local_fini(&d->local);
 	shrimp_ref_put(&d->fabric->refs);
 	pthread_mutex_destroy(&d->mr_lock);
 	pthread_mutex_destroy(&d->lock);
@@ -235,11 +236,13 @@ static int open_tables(struct shrimp_domain *d)
 /* The bits that the modes before API 1.5 stand for, or the modern ones. */
 static int mr_mode_of(const struct fi_info *info)
 {
+	int local = info->mode & SHRIMP_LOCAL_MR ? FI_MR_LOCAL : 0;
 	int mode = info->domain_attr->mr_mode;
 
 	if (mode == SHRIMP_MR_BASIC)
-		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	return mode == SHRIMP_MR_SCALABLE ? 0 : mode;
+		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+		       local;
+	return mode == SHRIMP_MR_SCALABLE ? local : mode;
 }
 
 static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
@@ -261,6 +264,7 @@ static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
 	CDS_INIT_LIST_HEAD(&d->counted);
 	CDS_INIT_LIST_HEAD(&d->closing);
 	shrimp_odp_domain_init(d);
+	shrimp_local_init(&d->local);
 	CDS_INIT_LIST_HEAD(&d->eps);
 }
 
@@ -304,6 +308,7 @@ err_device:
 err_peers:
 	shrimp_peers_fini(&d->peers);
 err_free:
+	shrimp_local_fini(&d->local);
 	shrimp_odp_domain_fini(d);
 	pthread_mutex_destroy(&d->mr_lock);
 	pthread_mutex_destroy(&d->lock);

@@ -11,6 +11,7 @@
 #include <urcu/list.h>
 
 #include "include/rdma/fi_ext_shrimp.h"
+#include "lib/local.h"
 #include "lib/mr_cache.h"
 #include "lib/peer.h"
 #include "lib/settings.h"
@@ -46,6 +47,7 @@ struct shrimp_domain {
 	struct cds_list_head counted;	   /* regions with counters; mr_lock */
 	struct cds_list_head closing;	   /* asynchronous ones; mr_lock */
 	struct shrimp_mr_cache cache;	   /* of registrations */
+	struct shrimp_local local;	   /* descriptors, if FI_MR_LOCAL */
 	rnic_a32 nclosing;		   /* how many */
 	rnic_a32 fencing;		   /* posted invalidations under way */
 	rnic_a32 agent_runs;		   /* 1: there is an agent; a hint */

@@ -31,6 +31,7 @@
 #include "lib/fabric.h"
 #include "lib/fid.h"
 #include "lib/info.h"
+#include "lib/local.h"
 #include "lib/msg.h"
 #include "lib/progress.h"
 #include "lib/refs.h"
@@ -619,6 +620,8 @@ static void fill(struct shrimp_ep *ep, struct shrimp_domain *d,
 	ep->fid.rma = &shrimp_rma_ops;
 	ep->fid.atomic = &shrimp_atomic_ops;
 	ep->fid.collective = &shrimp_collective_ops;
+	if (d->mr_mode & FI_MR_LOCAL)
+		shrimp_local_protect(&ep->fid);
 	ep->domain = d;
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;

@@ -33,6 +33,9 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/fork.h \
 	lib/info.c \
 	lib/info.h \
+	lib/local.c \
+	lib/local.h \
+	lib/local_ops.c \
 	lib/mem.c \
 	lib/mem.h \
 	lib/mr.c \

@@ -18,6 +18,7 @@
 #include "lib/cntr.h"
 #include "lib/domain.h"
 #include "lib/fid.h"
+#include "lib/local.h"
 #include "lib/mr_cache.h"
 #include "lib/mr_ext.h"
 #include "lib/odp.h"
@@ -373,6 +374,8 @@ static int publish(struct shrimp_mr *mr)
 			ret = make_live(mr);
 	}
 	mr->enabled = !ret;
+	if (!ret)
+		shrimp_local_show(mr);
 	return ret == -EEXIST ? -FI_ENOKEY : ret;
 }
 
@@ -424,6 +427,7 @@ int shrimp_mr_withdraw(struct shrimp_mr *mr, uint64_t *grace)
 		mr->leaving = true;
 	}
 	mr->live = mr->enabled = false;
+	shrimp_local_hide(mr);
 	if (mr->leaving && mr->region.rights & RNIC_MR_GIVEN)
 		*grace = rnic_grace_want(&d->dev, mr->slot);
 	if (mr->window)
@@ -451,6 +455,12 @@ void shrimp_mr_settle(struct shrimp_mr *mr)
 
 /* ---- the object ---- */
 
+void shrimp_mr_free(struct shrimp_mr *mr)
+{
+	shrimp_local_put(mr);
+	free(mr);
+}
+
 void shrimp_mr_destroy(struct shrimp_mr *mr)
 {
 	struct shrimp_domain *d = mr->domain;
@@ -461,8 +471,8 @@ void shrimp_mr_destroy(struct shrimp_mr *mr)
 	uncount(mr);
 	shrimp_mr_unpin(mr);
 	shrimp_domain_reap(d);
+	shrimp_mr_free(mr);
 	shrimp_ref_put(&d->refs);
-	free(mr);
 }
 
 /*
@@ -630,10 +640,13 @@ struct shrimp_mr *shrimp_mr_new(struct shrimp_domain *d,
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = a->context;
 	mr->fid.fid.ops = &shrimp_mr_fid_ops;
-	mr->fid.mem_desc = mr;
+	mr->domain = d;
+	if (shrimp_local_get(mr)) {
+		free(mr);
+		return NULL;
+	}
 	mr->user = !(d->mr_mode & FI_MR_PROV_KEY);
 	mr->fid.key = mr->user ? a->requested_key : FI_KEY_NOTAVAIL;
-	mr->domain = d;
 	mr->niov = a->iov_count;
 	memcpy(mr->iov, a->mr_iov, a->iov_count * sizeof(*a->mr_iov));
 	mr->region.va = (uintptr_t)a->mr_iov[0].iov_base;
@@ -712,9 +725,11 @@ int shrimp_mr_keep(struct shrimp_cached *e, struct shrimp_mr **out)
 		mr->leaf[0] = e->leaf;
 	ret = set_up(mr);
 	if (ret) {
-		free(mr);
+		shrimp_mr_free(mr);
 		return ret;
 	}
+	/* also where regions are enabled: this one is bound to nothing */
+	shrimp_local_show(mr);
 	shrimp_ref_get(&d->refs);
 	*out = mr;
 	return 0;
@@ -756,7 +771,7 @@ static int regattr(struct fid *fid, const struct fi_mr_attr *a, uint64_t flags,
 	if (ret && shrimp_mr_shed(d, ret))
 		ret = set_up(mr);
 	if (ret) {
-		free(mr);
+		shrimp_mr_free(mr);
 		return ret;
 	}
 	shrimp_mr_count_implicit(mr);

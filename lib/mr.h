@@ -82,10 +82,13 @@ int shrimp_mr_check(const struct fi_mr_attr *a, uint64_t flags);
 
 /*
  * Makes the object for @a, which was checked: nothing is pinned or published.
- * Returns NULL without memory. Partner: free().
+ * Returns NULL without memory. Partner: shrimp_mr_free().
  */
 struct shrimp_mr *shrimp_mr_new(struct shrimp_domain *d,
 				const struct fi_mr_attr *a, uint64_t flags);
+
+/* Frees the object and its descriptor; nothing else is left of it. */
+void shrimp_mr_free(struct shrimp_mr *mr);
 
 /* The calls of fid_mr.fid; static. */
 extern struct fi_ops shrimp_mr_fid_ops;
@@ -180,11 +183,5 @@ bool shrimp_mr_reap(struct shrimp_domain *d);
 
 /* fi_mr_refresh(3). Takes mr_lock, waits for readers without it. */
 int shrimp_mr_refresh(struct shrimp_mr *mr, const struct iovec *iov, size_t n);
-
-/* The region behind a descriptor of fi_mr_desc(3). */
-static inline struct shrimp_mr *shrimp_mr_of(void *desc)
-{
-	return desc;
-}
 
 #endif /* SHRIMP_MR_H */

@@ -18,6 +18,7 @@
 #include "include/rdma/fi_ext_shrimp.h"
 #include "lib/agent.h"
 #include "lib/domain.h"
+#include "lib/local.h"
 #include "lib/mr.h"
 #include "lib/mr_cache.h"
 #include "lib/mr_ext.h"
@@ -167,7 +168,7 @@ static void undo(struct batch *b, size_t translated)
 		if (i < translated)
 			shrimp_mr_untranslate(b->mr[i], 0);
 		shrimp_mr_unpin(b->mr[i]);
-		free(b->mr[i]);
+		shrimp_mr_free(b->mr[i]);
 	}
 }
 
@@ -221,6 +222,8 @@ static void finish(struct batch *b, struct fid_mr **out)
 		struct shrimp_mr *mr = b->mr[i];
 
 		shrimp_mr_count_implicit(mr);
+		if (mr->enabled)
+			shrimp_local_show(mr);
 		shrimp_ref_get(&b->d->refs);
 		out[i] = &mr->fid;
 	}

@@ -16,6 +16,7 @@
 
 #include "lib/agent.h"
 #include "lib/domain.h"
+#include "lib/local.h"
 #include "lib/mr.h"
 #include "lib/odp.h"
 #include "lib/window.h"
@@ -47,7 +48,7 @@ static int check(const struct shrimp_mr *mr, const struct iovec *iov, size_t n)
 	return 0;
 }
 
-/* Makes keys meaningless. *@grace: to wait for, 0: nothing. */
+/* Makes keys and descriptor meaningless. *@grace: to wait for, 0: nothing. */
 static int suspend(struct shrimp_mr *mr, uint64_t *grace)
 {
 	struct shrimp_domain *d = mr->domain;
@@ -61,6 +62,7 @@ static int suspend(struct shrimp_mr *mr, uint64_t *grace)
 	}
 	if (mr->live && !mr->broken)
 		rnic_mpt_suspend(&d->mpt, mr->slot);
+	shrimp_local_hide(mr);
 	shrimp_windows_suspend(mr);
 	if (mr->live && mr->region.rights & RNIC_MR_GIVEN)
 		*grace = rnic_grace_want(&d->dev, mr->slot);
@@ -135,7 +137,7 @@ static int renew(struct shrimp_mr *mr, const struct iovec *iov, size_t n)
 	return ret;
 }
 
-/* Ends suspend(): with @ret 0 the keys have a meaning again. */
+/* Ends suspend(): with @ret 0 keys and descriptor have a meaning again. */
 static void resume(struct shrimp_mr *mr, int ret)
 {
 	struct shrimp_domain *d = mr->domain;
@@ -148,6 +150,8 @@ static void resume(struct shrimp_mr *mr, int ret)
 		shrimp_odp_live(mr);
 		rnic_mpt_show(&d->mpt, mr->slot);
 	}
+	if (!ret && mr->enabled)
+		shrimp_local_show(mr);
 	if (!ret)
 		shrimp_windows_resume(mr);
 	pthread_mutex_unlock(&d->mr_lock);

@@ -32,9 +32,10 @@ int shrimp_window_open(struct fid *fid, void *context, struct fid_mr **mw)
 	w->mr.fid.fid.fclass = FI_CLASS_MR;
 	w->mr.fid.fid.context = context;
 	w->mr.fid.fid.ops = &shrimp_mr_fid_ops;
-	w->mr.fid.mem_desc = &w->mr;
 	w->mr.fid.key = FI_KEY_NOTAVAIL;
 	w->mr.domain = d;
+	/* a window is for peers: FI_MR_LOCAL finds nothing behind it */
+	w->mr.fid.mem_desc = d->mr_mode & FI_MR_LOCAL ? NULL : &w->mr;
 	w->mr.user = !(d->mr_mode & FI_MR_PROV_KEY);
 	w->mr.window = true;
 	CDS_INIT_LIST_HEAD(&w->mr.parts);

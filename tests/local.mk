@@ -61,6 +61,8 @@ FABRIC_TESTS += \
 	tests/kill_restart \
 	tests/kill_rma \
 	tests/kill_storm \
+	tests/local \
+	tests/local_regions \
 	tests/matching \
 	tests/mr_async \
 	tests/mr_life \

@@ -308,7 +308,10 @@ struct fi_shrimp_mr_part {
 /*
  * Registration beyond fi_mr(3), and memory windows, behind FI_SHRIMP_OPS_MR of
  * a domain. Objects are those of fi_mr(3): struct fid_mr, closed by
- * fi_close(), with fi_mr_key() and fi_mr_desc().
+ * fi_close(), with fi_mr_key() and fi_mr_desc(). Where FI_MR_LOCAL is in force
+ * a window has no descriptor (NULL), and that of a region is good once it is
+ * registered, and enabled where it has to be, until it is closed, but for the
+ * time of a refresh, and after one that failed.
  *
  * A window is a key of its own onto parts of live regions of its domain, with
  * some of their rights. Binding it pins nothing. It begins, and ends, bound to
@@ -508,11 +511,11 @@ struct fi_ops_shrimp_cache {
 		       uint64_t access, struct fid_mr **mr);
 	/*
 	 * Gives @mr of acquire back. It stays registered until it is evicted,
-	 * its memory goes, a larger one takes its place, or flush; its key can
-	 * be used until then, so who tells it to peers trusts them. If its
-	 * memory went while it was in use the last release closes it. Any
-	 * thread; takes no lock unless it, or others above a limit, are to be
-	 * closed, which waits for peers that use their keys.
+	 * its memory goes, a larger one takes its place, or flush; its key and
+	 * its descriptor can be used until then, so who tells the key to peers
+	 * trusts them. If its memory went while it was in use the last release
+	 * closes it. Any thread; takes no lock unless it, or others above a
+	 * limit, are to be closed, which waits for peers that use their keys.
 	 * Returns 0 or -FI_EINVAL (not of acquire, or released already).
 	 */
 	int (*release)(struct fid_mr *mr);
