@@ -743,10 +743,7 @@ static ssize_t send_to(struct shrimp_tx_peer *tp, const struct shrimp_send *s)
 {
 	int ret = -FI_EAGAIN;
 
-	/* relaxed: see shrimp_tx_ready() */
-	if (tp->state == SHRIMP_TX_LIVE &&
-	    rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
-		shrimp_tx_fail(tp, FI_ECONNRESET);
+	shrimp_tx_look_closed(tp);
 	if (tp->state == SHRIMP_TX_DOWN)
 		return send_down(tp, s);
 	if (shrimp_tx_full(tp->ep))

@@ -293,6 +293,15 @@ void shrimp_tx_connect(struct shrimp_tx_peer *tp);
 /* Everything towards @tp ends with @err, now and later. */
 void shrimp_tx_fail(struct shrimp_tx_peer *tp, int err);
 
+/*
+ * The peer of @tp has closed or died: what it had received, and answered, by
+ * then ends well, the rest with FI_ECONNRESET. Under the endpoint's lock.
+ */
+void shrimp_tx_gone(struct shrimp_tx_peer *tp);
+
+/* shrimp_tx_gone() if it has closed the lane. */
+void shrimp_tx_look_closed(struct shrimp_tx_peer *tp);
+
 /* Milliseconds of the monotonic clock. */
 uint64_t shrimp_now_ms(void);
 

@@ -380,7 +380,7 @@ void shrimp_tx_reap(struct shrimp_ep *ep)
 		struct shrimp_tx_peer *tp = ep->by_peer[i];
 
 		if (tp && tp->state != SHRIMP_TX_DOWN && peer_gone(tp))
-			shrimp_tx_fail(tp, FI_ECONNRESET);
+			shrimp_tx_gone(tp);
 	}
 }
 

@@ -45,7 +45,9 @@ static void take_answers(struct shrimp_tx_peer *tp)
 	struct rnic_ret r;
 	enum rnic_ret_code code;
 
-	while ((code = rnic_lane_ret_take(&tp->lane, &r)) != RNIC_RET_NONE) {
+	/* what an answer leads to may find out that the peer is gone */
+	while (tp->state == SHRIMP_TX_LIVE &&
+	       (code = rnic_lane_ret_take(&tp->lane, &r)) != RNIC_RET_NONE) {
 		struct shrimp_op *op;
 
 		if (code == RNIC_RET_REPLY) {
@@ -64,6 +66,23 @@ static void take_answers(struct shrimp_tx_peer *tp)
 		else
 			shrimp_tx_finish(op, FI_ECONNRESET);
 	}
+}
+
+void shrimp_tx_gone(struct shrimp_tx_peer *tp)
+{
+	/* what it took before counts: shrimp_tx_fail() looks at credits */
+	if (tp->state == SHRIMP_TX_LIVE && !tp->self)
+		take_answers(tp);
+	shrimp_tx_fail(tp, FI_ECONNRESET);
+}
+
+void shrimp_tx_look_closed(struct shrimp_tx_peer *tp)
+{
+	/* R3: what was received and answered before; as the loads of it in
+	 * take_answers() and rnic_lane_refresh() come after this one */
+	if (tp->state == SHRIMP_TX_LIVE &&
+	    rnic_load32_acquire(&tp->lane.sh->flag.rx_closed))
+		shrimp_tx_gone(tp);
 }
 
 /*
@@ -226,6 +245,8 @@ static bool move(struct shrimp_tx_peer *tp)
 		return move_self(tp);
 	if (tp->answers)
 		take_answers(tp);
+	if (tp->state != SHRIMP_TX_LIVE)
+		return true;
 	if (tp->inflight_bits || !cds_list_empty(&tp->queue)) {
 		rnic_lane_refresh(&tp->lane);
 		shrimp_tx_retire(tp);
@@ -236,9 +257,7 @@ static bool move(struct shrimp_tx_peer *tp)
 		shrimp_rma_ask_on(tp);
 	if (!tp->fast)
 		flush_queue(tp);
-	/* relaxed: the flag only ends what would never end */
-	if (rnic_load32_relaxed(&tp->lane.sh->flag.rx_closed))
-		shrimp_tx_fail(tp, FI_ECONNRESET);
+	shrimp_tx_look_closed(tp);
 	return !tp->inflight_bits && !tp->nops;
 }
 

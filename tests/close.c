@@ -370,6 +370,53 @@ static void contract_P4_last_words(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* Sends to @name and wants to hear that it was delivered. */
+static void deliver(struct th_stack *s, const char *name, const void *buf,
+		    size_t len)
+{
+	struct iovec v = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct fi_msg_tagged m = {
+		.msg_iov = &v, .iov_count = 1, .tag = TAG, .context = &v
+	};
+
+	m.addr = th_insert(s, name);
+	th_post(s,
+		fi_tsendmsg(s->ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+	th_ptr_eq(th_tx_ok(s).op_context, &v);
+	th_eq(fi_av_remove(s->av, &m.addr, 1, 0), 0);
+}
+
+/*
+ * Whoever has received may close: that the message was delivered is known to
+ * its sender, who looks for it just then.
+ */
+static void contract_P4_received_then_closed(struct th_self *self)
+{
+	enum { LEN = 100000 };
+	static const size_t len[] = { 8, 700, LEN };
+	static unsigned char buf[LEN];
+	struct th_stack base, s;
+	struct th_stack_opts o = { .domain_of = &base };
+	char all[2][TH_MAX_ADDR];
+
+	th_stack_open(&base, NULL);
+	for (unsigned long i = 0; i < th_rounds(600); i++) {
+		s = base;
+		if (self->rank == 1)
+			th_stack_open(&s, &o);
+		th_gather(self, "name", s.addr, all, sizeof(s.addr));
+		if (self->rank == 0) {
+			deliver(&base, all[1], buf, len[i % 3]);
+			continue;
+		}
+		th_trecv(&s, buf, LEN, TAG, 0, buf);
+		th_eq(th_rx_ok(&s).len, len[i % 3]);
+		th_stack_close(&s);
+	}
+	th_barrier_progress(self, &base, "done");
+	th_stack_close(&base);
+}
+
 static void contract_P4_reopened_peer(struct th_self *self)
 {
 	char all[2][TH_MAX_ADDR];
@@ -433,6 +480,7 @@ static const struct CMUnitTest close_tests[] = {
 	TH_CASE(contract_P4_clean_close, 3, 20),
 	TH_CASE(contract_P4_close_and_exit, 2, 20),
 	TH_CASE(contract_P4_last_words, 2, 20),
+	TH_CASE(contract_P4_received_then_closed, 2, 60),
 	TH_CASE(contract_P4_reopened_peer, 2, 20),
 	TH_CASE(close_is_bounded, 2, 20),
 };
