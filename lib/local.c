@@ -230,6 +230,7 @@ static uint64_t bytes_in(const struct entry *e, uint32_t i, uint64_t at,
 {
 	/* acquire: E2, see the head */
 	uint64_t off = at - rnic_load64_acquire(&e->range[i].at);
+	/* acquire: likewise */
 	uint64_t has = rnic_load64_acquire(&e->range[i].len);
 
 	if (off >= has)

@@ -451,7 +451,7 @@ static void serve(void)
 	tell_events(REGIONS, n, lost);
 	tell_end();
 	thaw();
-	rnic_add64_relaxed(&mon.events, n);
+	rnic_count64(&mon.events, n);
 }
 
 static void *monitor_main(void *arg)
