@@ -663,21 +663,30 @@ static void leave_dead_lanes(struct shrimp_domain *d, void *arg)
 }
 
 /*
- * Opens a place. If all are taken, some may be closed ones that endpoints of
- * this process have not yet left: makes them look, and tries again.
+ * Opens a place. If all are taken, some may be closed ones that their senders
+ * have not yet left: makes those of this process look, and gives the others,
+ * who look by themselves, some time.
  */
 static int open_place(struct shrimp_ep *ep)
 {
+	static const struct timespec step = { .tv_nsec = 5000000 };
 	struct rnic_device *dev = &ep->domain->dev;
 	int ret = rnic_place_open(dev, &ep->place);
 
-	if (ret != -ENOSPC)
-		return ret;
-	shrimp_domain_each(leave_dead_lanes, NULL);
-	ret = rnic_place_open(dev, &ep->place);
+	/* a sender that does not progress ends no wait: this one has an end */
+	for (int n = 0; ret == -ENOSPC && n < 60; n++) {
+		if (n) {
+			if (!rnic_device_rests(dev))
+				break;
+			nanosleep(&step, NULL);
+		}
+		shrimp_domain_each(leave_dead_lanes, NULL);
+		ret = rnic_place_open(dev, &ep->place);
+	}
 	if (ret == -ENOSPC)
 		rnic_log(RNIC_LOG_WARN,
-			 "endpoint: all %d places of the device are in use",
+			 "endpoint: all %d places of the device are in use, "
+			 "or closed and not yet left by their senders",
 			 RNIC_EP_MAX);
 	return ret;
 }

@@ -378,6 +378,17 @@ static int place_take(struct rnic_device *d)
 	return got;
 }
 
+bool rnic_device_rests(struct rnic_device *d)
+{
+	bool rests = false;
+
+	pthread_mutex_lock(&d->lock);
+	for (unsigned int i = 0; i < RNIC_EP_MAX && !rests; i++)
+		rests = d->place[i] == RNIC_PLACE_LEFT;
+	pthread_mutex_unlock(&d->lock);
+	return rests;
+}
+
 static void place_leave(struct rnic_device *d, unsigned int i, bool keep)
 {
 	pthread_mutex_lock(&d->lock);

@@ -125,6 +125,12 @@ int rnic_claim_identity(uint64_t claim, uint64_t *identity);
 int rnic_place_open(struct rnic_device *d, struct rnic_place *p);
 
 /*
+ * Is there a closed place that waits for its senders to notice? Any thread;
+ * takes d->lock.
+ */
+bool rnic_device_rests(struct rnic_device *d);
+
+/*
  * Closes the place: no new lane is claimed after it returns. Lanes the owner
  * knows of have been told (rx_closed) before. Pages are given back once the
  * last claim is gone. Accepts a zeroed place.
