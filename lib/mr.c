@@ -405,7 +405,8 @@ static void uncount(struct shrimp_mr *mr)
 /* Something that is bound to it, or under way, needs its key. mr_lock held. */
 static bool is_busy(struct shrimp_mr *mr)
 {
-	return mr->changing || !cds_list_empty(&mr->parts) ||
+	return mr->changing ||
+	       (!RNIC_BROKEN(window_busy) && !cds_list_empty(&mr->parts)) ||
 	       (mr->window && shrimp_window_posted(mr));
 }
 

@@ -36,6 +36,10 @@ enum rnic_break {
 	RNIC_BREAK_cache_settled, /* kept without a last look (R12) */
 	RNIC_BREAK_cache_close,	  /* a cached region stays open (I1) */
 	RNIC_BREAK_nt_fence,	  /* streaming stores are not fenced (I1, P5) */
+	RNIC_BREAK_local_rights,  /* any descriptor may do anything (R6) */
+	RNIC_BREAK_window_busy,	  /* a region with windows is closed (W1) */
+	RNIC_BREAK_paging_lost,	  /* a fault ends on what is gone (R11, R12) */
+	RNIC_BREAK_paging_gone,	  /* unmapped pages stay present (R11, R12) */
 };
 
 #ifndef RNIC_BREAK

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/breakage.h"
 #include "shm/log.h"
 #include "shm/watch.h"
 
@@ -102,7 +103,7 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
 		va = rnic_page_down(start);
 	if (end > end_of(o))
 		end = end_of(o);
-	if (va < end && clear_pages(o, va, end))
+	if (!RNIC_BROKEN(paging_gone) && va < end && clear_pages(o, va, end))
 		/* release: the entries; pairs with rnic_odp_tidy() */
 		rnic_store32_release(&o->dirty, 1);
 }
@@ -413,6 +414,10 @@ static int complete(struct rnic_odp *o, const struct rnic_odp_want *w,
 		if (rnic_cas64_seqcst(&r->e[i], r->was + i * r->step,
 				      r->leaf + i * RNIC_PAGE))
 			continue;
+		if (RNIC_BROKEN(paging_lost)) {
+			rnic_store64_release(&r->e[i], r->leaf + i * RNIC_PAGE);
+			continue;
+		}
 		lost++;
 		if (r->pinned)
 			unpin(o, r->va + i * RNIC_PAGE, 1);
@@ -479,7 +484,7 @@ static int find_run(struct rnic_odp *o, const struct rnic_odp_want *w,
 		    uint64_t *va, uint64_t end, struct run *r)
 {
 	int ret = rnic_mtt_entry_make(o->cfg.mtt, o->root, o->cfg.va, *va);
-	uint64_t bytes, n, i = 0, x;
+	uint64_t bytes, n, i = 0;
 	rnic_a64 *e;
 
 	if (ret)
@@ -496,11 +501,10 @@ static int find_run(struct rnic_odp *o, const struct rnic_odp_want *w,
 	r->was = rnic_load64_relaxed(r->e);
 	if (r->was & RNIC_LEAF_VALID)
 		r->step = RNIC_PAGE;
-	/* relaxed: as above */
-	do {
-		r->n++;
-		x = rnic_load64_relaxed(&r->e[r->n]);
-	} while (i + r->n < n && x == r->was + r->n * r->step);
+	/* relaxed: as above. The entry behind the last is no entry */
+	for (r->n = 1; i + r->n < n; r->n++)
+		if (rnic_load64_relaxed(&r->e[r->n]) != r->was + r->n * r->step)
+			break;
 	return 0;
 }
 
