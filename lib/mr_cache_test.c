@@ -842,7 +842,7 @@ static void contract_R12_mappings_are_limited(void **state)
 	/* a page by itself */
 	assert_int_equal(munmap(p - PAGE, PAGE), 0);
 	assert_int_equal(munmap(p + PAGE, PAGE), 0);
-	rnic_watch_limit(2);
+	rnic_vma_limit(2);
 	page_keep(o, 0);
 	assert_false(mck_keeps(&o->b, (void *)p, PAGE, MCK_RW));
 	assert_int_equal(
@@ -851,7 +851,7 @@ static void contract_R12_mappings_are_limited(void **state)
 	assert_int_equal(fi_close(&mr->fid), 0);
 	assert_int_equal(mck_stats(&o->b).cache_uncached, 2);
 	assert_int_equal(mck_stats(&o->b).cache_lost, 0);
-	rnic_watch_limit(0);
+	rnic_vma_limit(0);
 	munmap(p, PAGE);
 }
 

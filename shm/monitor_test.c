@@ -27,7 +27,9 @@
 #include <unistd.h>
 
 #include "shm/reach_kit.h"
+#include "shm/pin.h"
 #include "shm/trap_kit.h"
+#include "shm/vma.h"
 #include "shm/watch.h"
 
 enum {
@@ -746,7 +748,8 @@ static void a_change_under_way_is_seen(void **state)
 
 /* ---- how many mappings they cause ---- */
 
-static void the_mappings_are_limited(void **state)
+/* And pins take from the same quarter. */
+static void contract_R4_the_mappings_are_limited(void **state)
 {
 	struct bed *b = *state;
 	char *m = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
@@ -756,17 +759,22 @@ static void the_mappings_are_limited(void **state)
 	(void)b;
 	assert_true(m != MAP_FAILED);
 	assert_int_equal(rnic_watch_mappings(), 2);
-	rnic_watch_limit(3 * 2);
+	rnic_vma_limit(3 * 2);
 	assert_int_equal(rnic_watch_get(p, PAGE), 0);
 	assert_int_equal(rnic_watch_get(p + 4 * PAGE, PAGE), 0);
 	assert_int_equal(rnic_watch_mappings(), 3 * 2);
 	assert_int_equal(rnic_watch_get(p + 8 * PAGE, PAGE), -ENOSPC);
 	assert_int_equal(rnic_watch_ranges(), 3);
+	assert_int_equal(rnic_pin(m + 8 * PAGE, PAGE, RNIC_PIN_REQUIRE),
+			 -ENOSPC);
 	/* what touches one makes none more, what joins two makes one less */
 	assert_int_equal(rnic_watch_get(p + PAGE, PAGE), 0);
 	assert_int_equal(rnic_watch_mappings(), 3 * 2);
 	assert_int_equal(rnic_watch_get(p, 4 * PAGE), 0);
 	assert_int_equal(rnic_watch_mappings(), 2 * 2);
+	assert_int_equal(rnic_pin(m + 8 * PAGE, PAGE, RNIC_PIN_REQUIRE), 1);
+	assert_int_equal(rnic_watch_get(p + 12 * PAGE, PAGE), -ENOSPC);
+	rnic_unpin(m + 8 * PAGE, PAGE);
 	assert_int_equal(rnic_watch_get(p + 8 * PAGE, PAGE), 0);
 	rnic_watch_put(p, 4 * PAGE);
 	assert_int_equal(rnic_watch_mappings(), 4 * 2);
@@ -775,7 +783,7 @@ static void the_mappings_are_limited(void **state)
 	rnic_watch_put(p + 4 * PAGE, PAGE);
 	rnic_watch_put(p + 8 * PAGE, PAGE);
 	assert_int_equal(rnic_watch_mappings(), 2);
-	rnic_watch_limit(0);
+	rnic_vma_limit(0);
 	munmap(m, 16 * PAGE);
 }
 
@@ -872,7 +880,7 @@ int main(void)
 		WITH(a_look_tells_what_is_watched),
 		WITH(a_look_touches_nothing),
 		WITH(a_change_under_way_is_seen),
-		WITH(the_mappings_are_limited),
+		WITH(contract_R4_the_mappings_are_limited),
 		WITH(fork_leaves_it_alone),
 		WITH(an_inherited_descriptor_watches_nothing),
 		cmocka_unit_test(it_does_not_run),

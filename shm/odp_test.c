@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "shm/reach_kit.h"
+#include "shm/vma.h"
 #include "shm/watch.h"
 
 enum {
@@ -345,18 +346,18 @@ static void pins_are_required(void **state)
 	struct bed *b = *state;
 
 	make(b, RNIC_PIN_REQUIRE, true);
-	rnic_pin_limit(1);
+	rnic_vma_limit(1);
 	assert_int_equal(fault(b, 1, 1, true), -ENOSPC);
 	assert_int_equal(rnic_odp_present(&b->p), 0);
-	rnic_pin_limit(0);
+	rnic_vma_limit(0);
 	assert_int_equal(fault(b, 1, 2, true), 0);
 	assert_int_equal(pinned(), 2);
 	unmake(b);
 	make(b, RNIC_PIN_TRY, true);
-	rnic_pin_limit(1);
+	rnic_vma_limit(1);
 	assert_int_equal(fault(b, 1, 1, true), 0);
 	assert_int_equal(pinned(), 0);
-	rnic_pin_limit(0);
+	rnic_vma_limit(0);
 	unmake(b);
 }
 

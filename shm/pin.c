@@ -74,7 +74,6 @@ static void *tree;					 /* of struct range */
 static struct range *first;				 /* lowest */
 static uint64_t pages, ranges;				 /* for statistics */
 static uint64_t runs;		 /* maximal runs of ranges we locked */
-static uint64_t map_limit;	 /* mappings that we may cause; 0: unknown */
 static void *lost_tree;		 /* a parent's; kept for leak checkers */
 static struct range *lost_first; /* likewise */
 
@@ -306,11 +305,11 @@ static uint64_t read_number(const char *file, const char *name, uint64_t other)
 	return n;
 }
 
-static uint64_t mappings_limit(void)
+/* There are @n more runs, or fewer. The lock is held. */
+static void add_runs(int64_t n)
 {
-	if (!map_limit)
-		map_limit = rnic_vma_quarter();
-	return map_limit;
+	runs += (uint64_t)n;
+	rnic_vma_count(n * MAPS_PER_RUN);
 }
 
 /* Says what a refused pin wanted, and against which limit. */
@@ -318,16 +317,19 @@ static void say_refused(enum rnic_pin_policy policy, uint64_t s, uint64_t e,
 			int err)
 {
 	struct rlimit rl = { 0 };
+	struct rnic_vma_budget b;
 
+	rnic_vma_room(0, &b);
 	getrlimit(RLIMIT_MEMLOCK, &rl);
 	rnic_log(policy == RNIC_PIN_REQUIRE ? RNIC_LOG_WARN : RNIC_LOG_INFO,
 		 "pin of %" PRIu64 " bytes at 0x%" PRIx64 " refused: %s; "
 		 "RLIMIT_MEMLOCK (ulimit -l) is %" PRIu64 " KiB, in use are "
-		 "%" PRIu64 " KiB; pins cause %" PRIu64 " of at most %" PRIu64
-		 " mappings (a quarter of vm.max_map_count)",
+		 "%" PRIu64 " KiB; pins and watches cause %" PRIu64
+		 " of at most %" PRIu64 " mappings (a quarter of "
+		 "vm.max_map_count)",
 		 e - s, s, strerror(-err), (uint64_t)rl.rlim_cur / 1024,
-		 read_number("/proc/self/status", "VmLck:", 0),
-		 MAPS_PER_RUN * runs, mappings_limit());
+		 read_number("/proc/self/status", "VmLck:", 0), b.caused,
+		 b.limit);
 }
 
 /* ---- pinning ---- */
@@ -352,7 +354,7 @@ static int add_piece(uint64_t s, uint64_t e, bool app)
 		return ret;
 	}
 	if (!app)
-		runs += 1 - joins(r);
+		add_runs(1 - (int64_t)joins(r));
 	pages += (e - s) / RNIC_PAGE;
 	return 0;
 }
@@ -362,7 +364,7 @@ static void remove_piece(struct range *r)
 {
 	unlock_range(r);
 	if (!r->app)
-		runs -= 1 - joins(r);
+		add_runs((int64_t)joins(r) - 1);
 	pages -= (r->end - r->start) / RNIC_PAGE;
 	drop(r);
 }
@@ -386,7 +388,9 @@ static int add_mixed(uint64_t s, uint64_t e)
 
 static int add_gap(uint64_t s, uint64_t e)
 {
-	if (MAPS_PER_RUN * (runs + 1) > mappings_limit())
+	struct rnic_vma_budget b;
+
+	if (!rnic_vma_room(MAPS_PER_RUN, &b))
 		return -ENOSPC;
 	return any_locked(s, e) ? add_mixed(s, e) : add_piece(s, e, false);
 }
@@ -629,12 +633,6 @@ void rnic_pin_forked(void)
 	lost_first = first;
 	tree = NULL;
 	first = NULL;
-	pages = ranges = runs = 0;
-}
-
-void rnic_pin_limit(uint64_t mappings)
-{
-	pthread_mutex_lock(&lock);
-	map_limit = mappings;
-	pthread_mutex_unlock(&lock);
+	add_runs(-(int64_t)runs);
+	pages = ranges = 0;
 }

@@ -33,7 +33,7 @@ enum rnic_pin_policy {
  * Returns 1 (pinned; rnic_unpin() is due), 0 (not pinned, as @policy allows:
  * nothing is due), or, with RNIC_PIN_REQUIRE only: -ENOMEM (limit, no memory,
  * or pages could not be read in), -ENOSPC (a quarter of vm.max_map_count used
- * up by pins). Whatever the policy -EFAULT (a page is not mapped, or not
+ * up by pins and watches). Whatever the policy -EFAULT (a page is not mapped, or not
  * accessible) and -EINVAL (empty or wrapping). A refusal is logged with the
  * limit, what is in use and what was wanted: as a warning if it is an error,
  * else as information.
@@ -96,8 +96,5 @@ void rnic_pin_stats(struct rnic_pin_stats *s);
  * inherit. What the table held is not freed.
  */
 void rnic_pin_forked(void);
-
-/* For tests: mappings that pins may cause, 0 for the kernel's quarter. */
-void rnic_pin_limit(uint64_t mappings);
 
 #endif /* RNIC_PIN_H */

@@ -64,7 +64,7 @@ static int teardown(void **state)
 	(void)state;
 	munmap(area, AREA * PAGE);
 	rnic_vma_text_only(false);
-	rnic_pin_limit(0);
+	rnic_vma_limit(0);
 	rnic_log_sink(NULL);
 	return 0;
 }
@@ -244,7 +244,7 @@ static void bad_ranges(void **state)
 static void mappings_run_out(void **state)
 {
 	(void)state;
-	rnic_pin_limit(6);
+	rnic_vma_limit(6);
 	assert_int_equal(pin(0, 1), 1);
 	assert_int_equal(pin(2, 3), 1);
 	assert_int_equal(pin(4, 5), 1);

@@ -15,8 +15,12 @@
  *		... move x.contiguous bytes, at most some 512 KiB ...
  *	rnic_leave(t);
  *
- * Between enter and leave nothing waits: no lock, lane, log, allocation,
- * paging or request. What was resolved is void after leave. If this process
+ * Between enter and leave there are only the lookup and the move: no lane,
+ * log, allocation or request. A move may fault pages in, on either side, and
+ * an owner that executes one takes turns with others that do (shm/exec.c),
+ * for one element: so a page whose faults a program serves (FUSE, a
+ * userfaultfd of the application) holds up the owner's close until it has.
+ * What was resolved is void after leave. If this process
  * dies inside, the owner sees its death and goes on; a thread that vanishes
  * inside from a live process holds up the owner for ever.
  *

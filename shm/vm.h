@@ -14,9 +14,7 @@
  * of the dead one's memory and gives it back (up to 0.1 s for some GiB).
  *
  * No state, no lock; any thread that holds a reference to the process. A call
- * may sleep on page faults of the peer (never the peer's scheduling), so it
- * is not made between odd and even of a reader slot unless the pages are
- * known to be there.
+ * may sleep on page faults of the peer, never the peer's scheduling.
  */
 #ifndef RNIC_VM_H
 #define RNIC_VM_H

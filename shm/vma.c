@@ -64,6 +64,8 @@ enum {
 static rnic_a64 kept;	   /* pid << 32 | descriptor + 1; 0: none */
 static rnic_a32 text_only; /* 1: no ioctl */
 static rnic_a32 answers;   /* the ioctl: 0 not known, else enum answer */
+static rnic_a64 caused;	   /* mappings: pins and watches add, atomically */
+static rnic_a64 limit;	   /* of them; 0: not known */
 
 enum answer { ANSWER_YES = 1, ANSWER_NO };
 
@@ -214,7 +216,7 @@ void rnic_vma_text_only(bool on)
 	rnic_store32_relaxed(&answers, 0);
 }
 
-uint64_t rnic_vma_quarter(void)
+static uint64_t quarter(void)
 {
 	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
 	uint64_t n;
@@ -224,4 +226,28 @@ uint64_t rnic_vma_quarter(void)
 	if (f)
 		fclose(f);
 	return n / MAPS_SHARE;
+}
+
+bool rnic_vma_room(uint64_t more, struct rnic_vma_budget *b)
+{
+	/* relaxed, all: a number each; it bounds, and orders nothing */
+	b->limit = rnic_load64_relaxed(&limit);
+	if (!b->limit) {
+		b->limit = quarter();
+		rnic_store64_relaxed(&limit, b->limit);
+	}
+	b->caused = rnic_load64_relaxed(&caused);
+	return b->caused + more <= b->limit;
+}
+
+void rnic_vma_count(int64_t n)
+{
+	/* relaxed: as above. Who adds holds the lock of what it counts */
+	rnic_add64_relaxed(&caused, (uint64_t)n);
+}
+
+void rnic_vma_limit(uint64_t mappings)
+{
+	/* relaxed: as above */
+	rnic_store64_relaxed(&limit, mappings);
 }

@@ -46,12 +46,25 @@ bool rnic_vma_is_memfd(uint64_t addr);
  */
 bool rnic_vma_fast(void);
 
+/* What we add to the mappings of the process. */
+struct rnic_vma_budget {
+	uint64_t caused; /* mappings: by pins and watches */
+	uint64_t limit;	 /* a quarter of vm.max_map_count */
+};
+
 /*
- * A quarter of vm.max_map_count: what either pins or watches may add to the
- * mappings of the process, whose own calls fail when there are no more. Any
- * thread; file I/O.
+ * Sets *@b, and returns true if there may be @more. The calls of a program
+ * fail when there are no more mappings: so we stop before (contract R4). Two
+ * threads that ask at the same time may both be told so. Any thread; file I/O
+ * at the first call.
  */
-uint64_t rnic_vma_quarter(void);
+bool rnic_vma_room(uint64_t more, struct rnic_vma_budget *b);
+
+/* There are @n mappings more, or fewer, of our making. Any thread. */
+void rnic_vma_count(int64_t n);
+
+/* For tests: another limit; 0: the kernel's quarter. */
+void rnic_vma_limit(uint64_t mappings);
 
 /* For tests: never the ioctl from now on, as on older kernels. */
 void rnic_vma_text_only(bool on);

@@ -48,7 +48,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* table; inner */
 static struct range *table;				 /* by address */
 static size_t n, room;					 /* used; allocated */
 static uint64_t runs;	    /* maximal runs of ranges, whatever their counts */
-static uint64_t map_limit;  /* mappings that they may cause; 0: unknown */
 static rnic_a32 descriptor; /* + 1; 0: not open */
 
 /* -1 if it is not open. Relaxed: opened before any watch, closed after all. */
@@ -210,6 +209,13 @@ static uint64_t joins(uint64_t s, uint64_t e)
 	return (i && table[i - 1].end == s) + (j < n && table[j].start == e);
 }
 
+/* There are @more runs more, or fewer. The lock is held. */
+static void add_runs(int64_t more)
+{
+	runs += (uint64_t)more;
+	rnic_vma_count(more * MAPS_PER_RUN);
+}
+
 /*
  * A call adds a run at most, and only if it touches none. Those that a put
  * makes of one by its middle are not refused, but count.
@@ -217,18 +223,17 @@ static uint64_t joins(uint64_t s, uint64_t e)
 static int check_limit(uint64_t s, uint64_t e)
 {
 	size_t i = find(s ? s - 1 : s);
+	struct rnic_vma_budget b;
 
 	if (i < n && table[i].start <= e)
 		return 0;
-	if (!map_limit)
-		map_limit = rnic_vma_quarter();
-	if (MAPS_PER_RUN * (runs + 1) <= map_limit)
+	if (rnic_vma_room(MAPS_PER_RUN, &b))
 		return 0;
 	rnic_log(RNIC_LOG_INFO,
-		 "watch: 0x%" PRIx64 "-0x%" PRIx64 " refused: watches cause "
-		 "%" PRIu64 " of at most %" PRIu64 " mappings (a quarter of "
-		 "vm.max_map_count)",
-		 s, e, MAPS_PER_RUN * runs, map_limit);
+		 "watch: 0x%" PRIx64 "-0x%" PRIx64 " refused: pins and watches "
+		 "cause %" PRIu64 " of at most %" PRIu64 " mappings (a quarter "
+		 "of vm.max_map_count)",
+		 s, e, b.caused, b.limit);
 	return -ENOSPC;
 }
 
@@ -270,7 +275,7 @@ static void add(uint64_t s, uint64_t e)
 		uint64_t gap = i < n && table[i].start < e ? table[i].start : e;
 
 		if (at < gap) {
-			runs += 1 - joins(at, gap);
+			add_runs(1 - (int64_t)joins(at, gap));
 			insert(i, (struct range){ at, gap, 1 });
 		} else {
 			gap = table[i].end;
@@ -292,7 +297,7 @@ static void subtract(uint64_t s, uint64_t e)
 			continue;
 		}
 		drop(i);
-		runs -= 1 - joins(r.start, r.end);
+		add_runs((int64_t)joins(r.start, r.end) - 1);
 		release(r.start, r.end);
 	}
 }
@@ -362,7 +367,7 @@ void rnic_watch_close(void)
 	free(table);
 	table = NULL;
 	n = room = 0;
-	runs = 0;
+	add_runs(-(int64_t)runs);
 	rnic_store32_relaxed(&descriptor, 0);
 	pthread_mutex_unlock(&lock);
 	close(fd);
@@ -388,13 +393,6 @@ uint64_t rnic_watch_mappings(void)
 	return mappings;
 }
 
-void rnic_watch_limit(uint64_t mappings)
-{
-	pthread_mutex_lock(&lock);
-	map_limit = mappings;
-	pthread_mutex_unlock(&lock);
-}
-
 void rnic_watch_forked(void)
 {
 	int fd = fd_now();
@@ -403,7 +401,7 @@ void rnic_watch_forked(void)
 	/* the heap may be in any state: what the table held is not freed */
 	table = NULL;
 	n = room = 0;
-	runs = 0;
+	add_runs(-(int64_t)runs);
 	rnic_store32_relaxed(&descriptor, 0);
 	if (fd >= 0)
 		close(fd);

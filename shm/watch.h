@@ -39,7 +39,7 @@ void rnic_watch_close(void);
  * Counts the pages of @len bytes at @addr as watched; nothing is armed yet.
  * Any thread. Returns 0, -ENOMEM, -ENODEV (not open), -ENOSPC (logged as
  * information): each run of watched pages splits off two mappings, and those
- * are a quarter of vm.max_map_count already. Partner: rnic_watch_put(), with
+ * and what pins cause are a quarter of vm.max_map_count already. Partner: rnic_watch_put(), with
  * the same values.
  */
 int rnic_watch_get(uint64_t addr, uint64_t len);
@@ -82,9 +82,6 @@ uint64_t rnic_watch_ranges(void);
 
 /* Mappings that watches may have caused. Any thread. */
 uint64_t rnic_watch_mappings(void);
-
-/* For tests: mappings that they may cause, 0 for the kernel's quarter. */
-void rnic_watch_limit(uint64_t mappings);
 
 /*
  * Child after fork, its only thread: closes the descriptor and forgets the
