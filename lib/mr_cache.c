@@ -13,6 +13,8 @@
  *   OUT    under the lock: not in the index; the last user gives it back
  *   OFF    under the lock: in use when it was its turn to be evicted, so not
  *          in the list; the last user lists it again
+ *   NEW    its maker, who takes it back when he knows that it is right: until
+ *          then marks find it, and nobody uses it
  *   hits   who finds it, in the same step
  *
  * An entry's memory is freed when no reader can be at it (a grace period of
@@ -20,7 +22,10 @@
  *
  * A new entry can be found before it is known that nothing has changed since
  * it was found out (K1 to K3): so the monitor either finds it, or has made its
- * number odd before the last look at it.
+ * number odd before the last look at it. An event that came before it could be
+ * found has not marked it, and its memory may be watched again by then, for
+ * another one: only the number tells, which others do not compare. So they may
+ * not have it before K3.
  */
 #include "lib/mr_cache.h"
 
@@ -46,6 +51,7 @@
 #define GONE  (UINT64_C(1) << 20)
 #define OUT   (UINT64_C(1) << 21)
 #define OFF   (UINT64_C(1) << 22)
+#define NEW   (UINT64_C(1) << 23)
 #define HIT   SHRIMP_CACHED_HIT
 
 enum {
@@ -119,7 +125,7 @@ static void gone_told(struct rnic_listener *l, uint64_t start, uint64_t end,
 
 /* ---- hits ---- */
 
-/* One user and one hit more, unless it is gone. */
+/* One user and one hit more, unless it is gone, or not settled yet. */
 static bool take(struct shrimp_mr_cache *c, struct shrimp_cached *e)
 {
 	uint64_t tick = rnic_load64_relaxed(&c->tick);
@@ -128,7 +134,7 @@ static bool take(struct shrimp_mr_cache *c, struct shrimp_cached *e)
 	do {
 		/* relaxed: the swap fails if it has changed */
 		w = rnic_load64_relaxed(&e->word);
-		if (w & GONE || (w & USERS) == USERS)
+		if (w & (GONE | NEW) || (w & USERS) == USERS)
 			return false;
 	} while (!rnic_cas64_seqcst(&e->word, w, w + 1 + HIT));
 	/* relaxed: recency, for the evictor */
@@ -596,21 +602,19 @@ static struct shrimp_cached *entry_new(struct shrimp_mr_cache *c,
 		e->leaf = rnic_mtt_leaf_space(0, w->off / RNIC_PAGE);
 		e->span.have |= SHRIMP_MRC_R | SHRIMP_MRC_W | SHRIMP_MRC_FILE;
 	}
-	rnic_store64_relaxed(&e->word, 1);
+	rnic_store64_relaxed(&e->word, NEW | 1);
 	return e;
 }
 
-/* Makes @e findable, and what it replaces not. */
-static void publish(struct shrimp_mr_cache *c, struct shrimp_cached *e)
+/* Makes @e findable, for marks. *@victims: what had to make room. */
+static void publish(struct shrimp_mr_cache *c, struct shrimp_cached *e,
+		    struct cds_list_head *victims)
 {
-	struct cds_list_head victims;
-
-	CDS_INIT_LIST_HEAD(&victims);
+	CDS_INIT_LIST_HEAD(victims);
 	pthread_mutex_lock(&c->lock);
 	put_in(c, e);
-	limit(c, &victims);
+	limit(c, victims);
 	pthread_mutex_unlock(&c->lock);
-	give_back_all(c, &victims, true);
 }
 
 /* Ends @e, which its maker alone uses: it may be marked, and is out. */
@@ -654,6 +658,7 @@ static int keep_once(struct shrimp_mr_cache *c, const struct wish *w,
 	const struct shrimp_mr_monitor *m = c->mon;
 	/* K1: before all else */
 	uint64_t cycle = w->device ? 0 : shrimp_mr_monitor_quiet(m);
+	struct cds_list_head victims;
 	struct shrimp_cached *e;
 	uint64_t x[2] = { 0 };
 	int ret;
@@ -675,14 +680,19 @@ static int keep_once(struct shrimp_mr_cache *c, const struct wish *w,
 		abandon(e, false);
 		return soft(ret);
 	}
-	publish(c, e);
+	publish(c, e, &victims);
 	/* K3 */
 	if (is_settled(e, cycle)) {
+		/* K4: what was looked at, for those who take it; with take() */
+		rnic_sub64_acqrel(&e->word, NEW);
 		*out = e;
-		return 0;
+	} else {
+		abandon(e, true);
+		ret = -EAGAIN;
 	}
-	abandon(e, true);
-	return -EAGAIN;
+	/* after that: it may wait for peers */
+	give_back_all(c, &victims, true);
+	return ret;
 }
 
 static int keep(struct shrimp_mr_cache *c, const struct wish *w,

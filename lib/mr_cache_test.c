@@ -350,6 +350,37 @@ static void contract_R12_findable_before_the_look(void **state)
 	expect_nothing(o);
 }
 
+static struct shrimp_cached *second; /* who comes at the last look */
+
+static void second_comes(enum mck_call which, unsigned int nth)
+{
+	if (which != at.which || nth != at.nth)
+		return;
+	mck_fake.hook = NULL;
+	second = mck_get(&at.o->b, at.o->f, LEN, MCK_FILE);
+}
+
+/*
+ * Before K3 an entry is nobody's: an event that came before it could be found
+ * has not marked it, and only its maker knows the number from before.
+ */
+static void contract_R12_nobody_has_it_before_the_look(void **state)
+{
+	struct own *o = *state;
+	struct shrimp_cached *e;
+
+	arrange(o, MCK_LOOK, 2);
+	mck_fake.hook = second_comes;
+	second = NULL;
+	e = mck_get(&o->b, o->f, LEN, MCK_FILE);
+	assert_non_null(e);
+	assert_non_null(second);
+	assert_ptr_not_equal(e, second);
+	shrimp_cached_put(second);
+	shrimp_cached_put(e);
+	assert_true(mck_hits(&o->b, o->f, LEN, MCK_FILE));
+}
+
 /* ---- users ---- */
 
 /* Gone, but in use: nobody finds it, and its last user gives it back. */
@@ -961,6 +992,7 @@ int main(void)
 		FAKE(contract_R12_change_meanwhile),
 		FAKE(contract_R12_never_still),
 		FAKE(contract_R12_findable_before_the_look),
+		FAKE(contract_R12_nobody_has_it_before_the_look),
 		FAKE(the_last_user_gives_back),
 		FAKE(hits_never_go_down),
 		FAKE(each_cause_is_counted),
