@@ -36,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <urcu/urcu-bp.h>
 
 #include "include/rdma/fi_ext_shrimp.h"
@@ -46,6 +47,7 @@
 #include "shm/log.h"
 #include "shm/pin.h"
 #include "shm/tsan.h"
+#include "shm/watch.h"
 
 #define USERS SHRIMP_CACHED_USERS
 #define GONE  (UINT64_C(1) << 20)
@@ -55,10 +57,12 @@
 #define HIT   SHRIMP_CACHED_HIT
 
 enum {
-	LITTER = 64, /* entries freed in one grace period */
-	TRIES = 3,   /* of keeping what changes meanwhile */
-	MERGES = 8,  /* rounds of growing by neighbours */
-	FLUSHES = 8, /* rounds of a flush while others mark */
+	LITTER = 64,  /* entries freed in one grace period */
+	TRIES = 3,    /* of keeping what changes meanwhile */
+	MERGES = 8,   /* rounds of growing by neighbours */
+	FLUSHES = 8,  /* rounds of a flush while others mark */
+	YIELDS = 100, /* looks of a flush at what others do */
+	NAP_US = 100, /* then between two looks */
 };
 
 #define MERGED_MAX (UINT64_C(1) << 30) /* bytes of an entry that was merged */
@@ -144,6 +148,20 @@ static bool take(struct shrimp_mr_cache *c, struct shrimp_cached *e)
 }
 
 /*
+ * True if the kernel does not say that pages @start to @end are as they were.
+ * It looks from the first page of the entry on, which was touched: a look at
+ * one that was not would go through all behind it. If they are several
+ * mappings, at what is asked for.
+ */
+static bool changed(const struct shrimp_mr_cache *c,
+		    const struct shrimp_cached *e, uint64_t start, uint64_t end)
+{
+	int ret = c->mon->look(e->span.start, e->span.end);
+
+	return ret == -ENOENT ? c->mon->look(start, end) : ret;
+}
+
+/*
  * True if what @e says of pages @start to @end is true now. First the kernel,
  * then the monitor, then (take()) the mark: see doc/contract.md, R12. Who has
  * unmapped goes on when his event was read, before it was marked: an entry of
@@ -153,7 +171,7 @@ static bool is_current(const struct shrimp_mr_cache *c,
 		       const struct shrimp_cached *e, uint64_t start,
 		       uint64_t end)
 {
-	if (e->asked && !RNIC_BROKEN(monitor_look) && c->mon->look(start, end))
+	if (e->asked && !RNIC_BROKEN(monitor_look) && changed(c, e, start, end))
 		return false;
 	return !(e->asked || e->late) || RNIC_BROKEN(monitor_busy) ||
 	       !(c->mon->cycle() & 1);
@@ -508,6 +526,9 @@ static void find_file(struct shrimp_cached *e, const struct rnic_vma *map,
 	if (e->file)
 		e->leaf -= at - e->span.start;
 	e->asked = e->file;
+	/* for changed(); neighbours have done it. If it fails, that is slow */
+	if (e->file)
+		rnic_pin_populate((void *)(uintptr_t)at, RNIC_PAGE, false);
 }
 
 /* Where its first page lies, and what its mapping allows. */
@@ -620,7 +641,7 @@ static void publish(struct shrimp_mr_cache *c, struct shrimp_cached *e,
 /* Ends @e, which its maker alone uses: it may be marked, and is out. */
 static void abandon(struct shrimp_cached *e, bool found)
 {
-	struct went w = { e->of, RNIC_GONE_LOST };
+	struct went w = { e->of, RNIC_GONE_UNSETTLED };
 
 	if (found) {
 		mark(&e->span, &w);
@@ -708,7 +729,11 @@ static int keep(struct shrimp_mr_cache *c, const struct wish *w,
 
 /* ---- neighbours ---- */
 
-/* Grows a wish by entries that overlap or touch it and have the same rights. */
+/*
+ * Grows a wish by entries that overlap or touch it, have the same rights, and
+ * are not in use: those that are would stay beside the larger one, and of many
+ * regions in a row that are open each would hold what all before it hold.
+ */
 static void grow(struct shrimp_span *s, void *arg)
 {
 	const struct shrimp_cached *e = cached_of(s);
@@ -718,7 +743,7 @@ static void grow(struct shrimp_span *s, void *arg)
 	uint64_t end = s->end > w->end ? s->end : w->end;
 
 	/* relaxed: a hint; the look at the memory decides */
-	if (rnic_load64_relaxed(&e->word) & GONE || e->device ||
+	if (rnic_load64_relaxed(&e->word) & (GONE | USERS) || e->device ||
 	    (s->have & w->want) != w->want ||
 	    (s->have & rights) != (w->want & rights) ||
 	    end - start > MERGED_MAX || (w->merged && w->files != e->file))
@@ -934,6 +959,18 @@ void shrimp_mr_cache_tidy(struct shrimp_domain *d)
 	give_back_all(c, &victims, false);
 }
 
+/* True if one that was in use when its turn came is free, and marked. */
+static bool is_marked(const struct shrimp_mr_cache *c)
+{
+	const struct shrimp_cached *e;
+
+	cds_list_for_each_entry (e, &c->busy, lru)
+		/* relaxed: who marks it puts it on the stack in any case */
+		if ((rnic_load64_relaxed(&e->word) & (GONE | USERS)) == GONE)
+			return true;
+	return false;
+}
+
 /* A round of flush. True if somebody has not put an entry on the stack yet. */
 static bool flush_once(struct shrimp_mr_cache *c)
 {
@@ -944,7 +981,7 @@ static bool flush_once(struct shrimp_mr_cache *c)
 	pthread_mutex_lock(&c->lock);
 	reap(c, &victims);
 	trim(c, 0, 0, &victims);
-	more = !cds_list_empty(&c->lru);
+	more = !cds_list_empty(&c->lru) || is_marked(c);
 	pthread_mutex_unlock(&c->lock);
 	give_back_all(c, &victims, true);
 	return more;
@@ -963,11 +1000,15 @@ void shrimp_mr_cache_flush(struct shrimp_domain *d)
 		}
 		/* V2: what other threads have begun to give back: they end it
 		 * or, if they may not wait, leave it to us */
-		while (rnic_load32_acquire(&c->giving))
-			sched_yield();
+		for (int i = 0; rnic_load32_acquire(&c->giving); i++)
+			if (i < YIELDS)
+				sched_yield();
+			else
+				usleep(NAP_US);
 		/* relaxed: V2 */
 	} while (rnic_load32_relaxed(&c->nlate));
 	sweep(c, 1);
+	rnic_watch_sweep();
 }
 
 void shrimp_mr_cache_close(struct shrimp_domain *d)

@@ -50,19 +50,26 @@ static void uffd_unwatch(uint64_t start, uint64_t end)
 	rnic_watch_put(start, end - start);
 }
 
+/*
+ * What was watched once may be another mapping by now, and that may be watched
+ * by another userfaultfd, which a look does not tell from ours: only if no
+ * event was read since it was armed it need not be armed again.
+ */
 static int uffd_watch(uint64_t start, uint64_t end)
 {
-	bool held = rnic_watch_held(start, end - start);
-	int ret = rnic_watch_get(start, end - start);
+	uint64_t now = rnic_monitor_cycle();
+	bool armed;
+	int ret = rnic_watch_get_at(start, end - start, now, &armed);
 
 	if (ret)
 		return ret;
-	/* whoever holds it has armed it: if it is not another mapping by now */
-	if (held && !rnic_watch_check(start, end - start))
+	if (armed)
 		return 1;
 	ret = rnic_watch_arm(start, end - start);
 	if (ret)
 		uffd_unwatch(start, end);
+	else
+		rnic_watch_armed_at(start, end - start, now);
 	return ret;
 }
 

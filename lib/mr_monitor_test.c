@@ -17,8 +17,11 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm/layout.h"
@@ -26,6 +29,10 @@
 #include "shm/watch.h"
 #include "shm/trap_kit.h"
 #include "tests/quiet_map.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1 /* Linux 5.11 */
+#endif
 
 enum {
 	LIMIT_S = 120, /* the whole program ends by then */
@@ -365,6 +372,90 @@ static void uffd_looks_at_each_mapping(void **state)
 	munmap(p, LEN);
 }
 
+/* A userfaultfd of the application, as far as we need one. */
+static int other_uffd(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = (int)syscall(SYS_userfaultfd,
+			      O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, UFFDIO_API, &api), 0);
+	return fd;
+}
+
+/*
+ * What is counted may have been unmapped in part, and be watched by another
+ * userfaultfd now: the kernel says of it what it says of ours.
+ */
+static void contract_R12_of_another_is_not_ours(void **state)
+{
+	struct ear e = ear(SHRIMP_MRC_MON_UFFD);
+	char *p = quiet_private(LEN);
+	uint64_t a = (uintptr_t)p;
+	struct uffdio_register r = { .range = { a + PAGE, PAGE },
+				     .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = other_uffd();
+
+	(void)state;
+	assert_int_equal(e.m->open(&e.l), 0);
+	assert_int_equal(e.m->watch(a, a + LEN), 0);
+	/* nothing has changed: it is armed */
+	assert_int_equal(e.m->watch(a + PAGE, a + 2 * PAGE), 1);
+	e.m->unwatch(a + PAGE, a + 2 * PAGE);
+	assert_int_equal(munmap(p + PAGE, PAGE), 0);
+	settle(e.m);
+	assert_true(mmap(p + PAGE, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+			 0) == p + PAGE);
+	assert_int_equal(ioctl(fd, UFFDIO_REGISTER, &r), 0);
+	assert_int_equal(e.m->look(a + PAGE, a + 2 * PAGE), 0);
+	assert_int_equal(e.m->watch(a + PAGE, a + 2 * PAGE), -EBUSY);
+	/* and its watch outlives ours */
+	e.m->unwatch(a, a + LEN);
+	assert_int_equal(e.m->look(a + PAGE, a + 2 * PAGE), 0);
+	assert_int_equal(e.m->look(a, a + PAGE), -ENOENT);
+	assert_int_equal(e.m->look(a + 2 * PAGE, a + LEN), -ENOENT);
+	e.m->close(&e.l);
+	close(fd);
+	munmap(p, LEN);
+}
+
+/* A mapping takes its watch along when it grows: that ends as well. */
+static void watches_of_what_has_grown_end(void **state)
+{
+	struct ear e = ear(SHRIMP_MRC_MON_UFFD);
+	char *p = quiet_private(4 * LEN), *q = p + 2 * LEN;
+	uint64_t a = (uintptr_t)p, b = (uintptr_t)q;
+
+	(void)state;
+	if (!rnic_vma_fast())
+		skip();
+	assert_int_equal(munmap(p + LEN, 3 * LEN), 0);
+	assert_int_equal(e.m->open(&e.l), 0);
+	assert_int_equal(e.m->watch(a, a + LEN), 0);
+	/* where it is: there is no event */
+	assert_true(mremap(p, LEN, LEN + PAGE, 0) == p);
+	assert_int_equal(e.m->look(a, a + LEN + PAGE), 0);
+	e.m->unwatch(a, a + LEN);
+	assert_int_equal(e.m->look(a, a + LEN), -ENOENT);
+	assert_int_equal(e.m->look(a + LEN, a + LEN + PAGE), -ENOENT);
+	/* in a move: the event has the old length */
+	assert_int_equal(e.m->watch(a, a + LEN + PAGE), 0);
+	assert_true(mremap(p, LEN + PAGE, 2 * LEN,
+			   MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
+	settle(e.m);
+	rnic_watch_sweep();
+	assert_int_equal(e.m->look(b, b + LEN), -ENOENT);
+	assert_int_equal(e.m->look(b + LEN + PAGE, b + 2 * LEN), -ENOENT);
+	/* it is one mapping again, which mremap(2) asks for */
+	assert_true(mremap(q, 2 * LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, p) ==
+		    p);
+	e.m->unwatch(a, a + LEN + PAGE);
+	e.m->close(&e.l);
+	munmap(p, LEN);
+}
+
 /* A private mapping of a file is none that the kernel would tell of. */
 static void what_cannot_be_watched_is_not(void **state)
 {
@@ -397,6 +488,8 @@ int main(void)
 		cmocka_unit_test(passing_ends),
 		cmocka_unit_test(uffd_tells),
 		cmocka_unit_test(uffd_looks_at_each_mapping),
+		cmocka_unit_test(contract_R12_of_another_is_not_ours),
+		cmocka_unit_test(watches_of_what_has_grown_end),
 		cmocka_unit_test(what_cannot_be_watched_is_not),
 		/* last: it forgets a listener */
 		cmocka_unit_test(a_child_has_no_listeners),

@@ -272,15 +272,17 @@ static void freeze_dev(const struct rnic_watched_dev *d)
 	}
 }
 
-/* Retries: the kernel may have been short of memory for a moment. */
+/*
+ * Retries: the kernel may have been short of memory for a moment. Forbidden, it
+ * is for good (seccomp): then a nap has to do. A store has long left its buffer
+ * after it: no CPU keeps one for milliseconds.
+ */
 static void fence_readers(void)
 {
-	for (int i = 0; rnic_fence_peers_quiet(); i++) {
-		if (i == FENCE_TRIES) {
-			/*
-			 * Forbidden for good. A store has long left its
-			 * buffer by now: no CPU keeps one for a second.
-			 */
+	int err;
+
+	for (int i = 0; (err = rnic_fence_peers_quiet()); i++) {
+		if (i == (err == -ENOMEM ? FENCE_TRIES : 1)) {
 			rnic_count64(&mon.unfenced, 1);
 			return;
 		}
@@ -383,7 +385,7 @@ static void tell_event(enum audience a, const struct uffd_msg *m)
 		     RNIC_GONE_MOVED);
 		/* the watch went along; who wants one there arms it again */
 		if (a == LISTENERS)
-			rnic_watch_disarm(to, len);
+			rnic_watch_moved(to, len);
 		tell(a, to, to + len, RNIC_GONE_DISCARDED);
 		break;
 	default:
@@ -454,18 +456,42 @@ static void serve(void)
 	rnic_count64(&mon.events, n);
 }
 
+/*
+ * A descriptor is none any more: somebody closed it, and the kernel tells
+ * nothing. All is old, and nothing is kept from now on: the number stays odd.
+ */
+static void give_up(void)
+{
+	freeze();
+	/* relaxed: its only writer. J6, as in read_events() */
+	rnic_store64_relaxed(&mon.marking,
+			     rnic_load64_relaxed(&mon.marking) + 1);
+	rnic_fence_full();
+	tell_events(LISTENERS, 0, true);
+	tell_events(REGIONS, 0, true);
+	tell_end();
+	thaw();
+}
+
 static void *monitor_main(void *arg)
 {
 	struct pollfd p[2] = { { .fd = mon.uffd, .events = POLLIN },
 			       { .fd = mon.kick, .events = POLLIN } };
+	bool well = true;
 
 	(void)arg;
 	/* relaxed: statistics */
 	rnic_store32_relaxed(&mon.tid, (uint32_t)syscall(SYS_gettid));
 	/* acquire: nothing is published; the join orders the rest */
-	while (!rnic_load32_acquire(&mon.stop))
-		if (poll(p, 2, -1) > 0 && p[0].revents & POLLIN)
+	while (well && !rnic_load32_acquire(&mon.stop)) {
+		if (poll(p, 2, -1) <= 0)
+			continue;
+		well = !((p[0].revents | p[1].revents) & ~POLLIN);
+		if (!well)
+			give_up();
+		else if (p[0].revents)
 			serve();
+	}
 	rnic_store32_relaxed(&mon.tid, 0);
 	return NULL;
 }
@@ -526,6 +552,8 @@ static int start(void)
 	if (ret < 0)
 		return ret;
 	mon.uffd = ret;
+	/* even, if the one before gave up; nobody else is here */
+	rnic_add64_release(&mon.marking, rnic_load64_relaxed(&mon.marking) & 1);
 	mon.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rnic_store32_relaxed(&mon.stop, 0);
 	ret = mon.kick < 0 ? -EMFILE : make_memory();

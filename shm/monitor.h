@@ -68,6 +68,7 @@ enum rnic_gone {
 	RNIC_GONE_LOST,	     /* not known: an event may have been missed */
 	RNIC_GONE_TOLD,	     /* the application says so, not the monitor */
 	RNIC_GONE_MERGED,    /* nothing: another one covers it; likewise */
+	RNIC_GONE_UNSETTLED, /* not known: it changed meanwhile; likewise */
 	RNIC_GONE_MAX
 };
 

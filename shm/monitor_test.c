@@ -858,6 +858,75 @@ static void fork_leaves_it_alone(void **state)
 	assert_true(is_watched(b, 1));
 }
 
+/* The number of the first descriptor that is a userfaultfd, or -1. */
+static int find_uffd(void)
+{
+	char path[32], name[64];
+
+	for (int fd = 3; fd < 256; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, name, sizeof(name) - 1);
+		name[n < 0 ? 0 : n] = 0;
+		if (strstr(name, "[userfaultfd]"))
+			return fd;
+	}
+	return -1;
+}
+
+/* As closefrom(3) of a program that knows nothing of us. */
+static int descriptor_is_closed(char *p)
+{
+	struct rnic_monitor_stats s = { .tid = 1 };
+	struct ear e = { .l.gone = heard };
+
+	rnic_monitor_forked();
+	if (rnic_monitor_get() || rnic_watch_get((uintptr_t)p, PAGE) ||
+	    rnic_watch_arm((uintptr_t)p, PAGE))
+		return 1;
+	rnic_monitor_listen(&e.l);
+	if (close(find_uffd()))
+		return 2;
+	/* the kernel is not asked any more */
+	if (rnic_watch_check((uintptr_t)p, PAGE) != -ENODEV)
+		return 3;
+	if (munmap(p, PAGE))
+		return 4;
+	for (int i = 0; i < 5000 && s.tid; i++) {
+		nap(1);
+		rnic_monitor_stats(&s);
+	}
+	/* all is old, nothing is kept from now on, and no thread spins */
+	if (s.tid || rnic_load32_relaxed(&e.what) != RNIC_GONE_LOST ||
+	    !(rnic_monitor_cycle() & 1))
+		return 5;
+	rnic_monitor_unlisten(&e.l);
+	rnic_watch_put((uintptr_t)p, PAGE);
+	rnic_monitor_put();
+	/* the next one is well */
+	if (rnic_monitor_get() || rnic_monitor_cycle() & 1)
+		return 6;
+	rnic_monitor_put();
+	return 0;
+}
+
+static void contract_R12_a_closed_descriptor_ends_all(void **state)
+{
+	struct bed *b = *state;
+	int status;
+	pid_t pid;
+
+	if (!THREADS_AFTER_FORK)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(descriptor_is_closed(b->m.p));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define WITH(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -882,6 +951,7 @@ int main(void)
 		WITH(a_change_under_way_is_seen),
 		WITH(contract_R4_the_mappings_are_limited),
 		WITH(fork_leaves_it_alone),
+		WITH(contract_R12_a_closed_descriptor_ends_all),
 		WITH(an_inherited_descriptor_watches_nothing),
 		cmocka_unit_test(it_does_not_run),
 	};

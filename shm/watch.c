@@ -24,6 +24,7 @@
 #include "shm/atomic.h"
 #include "shm/layout.h"
 #include "shm/log.h"
+#include "shm/monitor.h"
 #include "shm/vma.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -35,6 +36,7 @@ enum {
 		 UFFD_FEATURE_EVENT_REMAP,
 	ROOM = 64,	  /* first size of the table */
 	MAPS_PER_RUN = 2, /* a watched run splits off two mappings */
+	MOVED = 64,	  /* ends of what moved that are kept */
 };
 
 /* Pages with the same count, which is not 0. */
@@ -42,6 +44,7 @@ struct range {
 	uint64_t start; /* first address */
 	uint64_t end;	/* last address + 1 */
 	uint64_t count; /* who wants them watched */
+	uint64_t armed; /* all of it, at this number of the monitor + 1 */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* table; inner */
@@ -49,6 +52,14 @@ static struct range *table;				 /* by address */
 static size_t n, room;					 /* used; allocated */
 static uint64_t runs;	    /* maximal runs of ranges, whatever their counts */
 static rnic_a32 descriptor; /* + 1; 0: not open */
+
+/*
+ * Where what mremap(2) moved would end if it had not grown: a ring. The
+ * monitor writes an end, then how many there were; it overwrites none.
+ */
+static rnic_a64 moved[MOVED];
+static rnic_a32 moves; /* ever written; the monitor */
+static rnic_a32 swept; /* ever looked at; under the lock */
 
 /* -1 if it is not open. Relaxed: opened before any watch, closed after all. */
 static int fd_now(void)
@@ -115,10 +126,20 @@ int rnic_watch_check(uint64_t addr, uint64_t len)
 
 	if (fd_now() < 0)
 		return -ENODEV;
-	if (ioctl(fd_now(), UFFDIO_CONTINUE, &c) &&
-	    (errno == EAGAIN || errno == ENOENT))
+	if (!ioctl(fd_now(), UFFDIO_CONTINUE, &c))
+		return 0;
+	switch (errno) {
+	case EEXIST: /* a page of a file that is mapped */
+	case EFAULT: /* or not there; */
+	case EINVAL: /* or of no file */
+	case ENOMEM: /* or that cannot be mapped just now */
+		return 0;
+	case EAGAIN:
+	case ENOENT:
 		return -errno;
-	return 0;
+	default: /* no userfaultfd: somebody closed it */
+		return -ENODEV;
+	}
 }
 
 static int disarm(uint64_t s, uint64_t e)
@@ -133,23 +154,18 @@ void rnic_watch_disarm(uint64_t addr, uint64_t len)
 	disarm(rnic_page_down(addr), rnic_page_up(addr + len));
 }
 
-/*
- * Ends the watch of what is mapped there by now: mapping by mapping if some of
- * it is of a kind that was never watched.
- */
-static void release(uint64_t s, uint64_t e)
+void rnic_watch_moved(uint64_t addr, uint64_t len)
 {
-	struct rnic_vma v;
+	/* relaxed: its only writer */
+	uint32_t at = rnic_load32_relaxed(&moves);
 
-	if (!disarm(s, e))
+	rnic_watch_disarm(addr, len);
+	/* R1: who has looked at a place is done with it; pairs with R2 */
+	if (at - rnic_load32_acquire(&swept) == MOVED)
 		return;
-	while (s < e && !rnic_vma_next(s, &v) && v.start < e) {
-		uint64_t from = v.start > s ? v.start : s;
-		uint64_t to = v.end < e ? v.end : e;
-
-		disarm(from, to);
-		s = to;
-	}
+	rnic_store64_relaxed(&moved[at % MOVED], rnic_page_up(addr + len));
+	/* R3: the end; pairs with R4 */
+	rnic_store32_release(&moves, at + 1);
 }
 
 /* ---- the table, the lock is held ---- */
@@ -258,7 +274,8 @@ static void merge(uint64_t s, uint64_t e)
 
 	while (i + 1 < n && table[i].start <= e) {
 		if (table[i].end == table[i + 1].start &&
-		    table[i].count == table[i + 1].count) {
+		    table[i].count == table[i + 1].count &&
+		    table[i].armed == table[i + 1].armed) {
 			table[i].end = table[i + 1].end;
 			drop(i + 1);
 		} else {
@@ -276,13 +293,112 @@ static void add(uint64_t s, uint64_t e)
 
 		if (at < gap) {
 			add_runs(1 - (int64_t)joins(at, gap));
-			insert(i, (struct range){ at, gap, 1 });
+			insert(i, (struct range){ at, gap, 1, 0 });
 		} else {
 			gap = table[i].end;
 			table[i].count++;
 		}
 		at = gap;
 	}
+}
+
+/* ---- ends of watches, the lock is held ---- */
+
+/*
+ * In one mapping, which may be another one by now. One that has no watch costs
+ * a look at its first page only. Another userfaultfd may have it: before Linux
+ * 6.17 a kernel lets us end that one's watch, but never arm it ourselves.
+ */
+static void disarm_ours(uint64_t s, uint64_t e)
+{
+	if (s < e && rnic_watch_check(s, RNIC_PAGE) != -ENOENT &&
+	    !rnic_watch_arm(s, e - s))
+		disarm(s, e);
+}
+
+/* The parts of @s to @e, which one mapping holds, that nobody counts. */
+static void disarm_uncounted(uint64_t s, uint64_t e)
+{
+	for (size_t i = find(s); s < e; i++) {
+		bool more = i < n && table[i].start < e;
+
+		disarm_ours(s, more ? table[i].start : e);
+		s = more ? table[i].end : e;
+	}
+}
+
+/*
+ * A mapping that has grown where it is took its watch along, and nobody is
+ * told: what is watched beside @s to @e in their mappings ends with them. They
+ * are not in the table any more.
+ */
+static void disarm_beside(uint64_t s, uint64_t e)
+{
+	struct rnic_vma first, last;
+
+	if (!rnic_vma_fast())
+		return;
+	if (!rnic_vma_next(e - 1, &last) && last.start < e && last.end > e)
+		disarm_uncounted(e, last.end);
+	if (!rnic_vma_next(s, &first) && first.start < s)
+		disarm_uncounted(first.start, s);
+}
+
+/*
+ * Ends the watch of what is mapped at @r, which is not in the table any more:
+ * mapping by mapping if there was an event, or some of it is of a kind that was
+ * never watched.
+ */
+static void release(const struct range *r)
+{
+	uint64_t s = r->start, e = r->end;
+	struct rnic_vma v;
+
+	disarm_beside(s, e);
+	if (r->armed == rnic_monitor_cycle() + 1 && !disarm(s, e))
+		return;
+	while (s < e && !rnic_vma_next(s, &v) && v.start < e) {
+		uint64_t from = v.start > s ? v.start : s;
+		uint64_t to = v.end < e ? v.end : e;
+
+		disarm_ours(from, to);
+		s = to;
+	}
+}
+
+/*
+ * What grew when it moved: the kernel tells of the old length, and the watch
+ * has the new one.
+ */
+static void sweep(void)
+{
+	/* relaxed: the lock */
+	uint32_t at = rnic_load32_relaxed(&swept);
+	struct rnic_vma v;
+	uint64_t end;
+
+	/* R4: pairs with R3 */
+	while (at != rnic_load32_acquire(&moves)) {
+		/* relaxed: R4 */
+		end = rnic_load64_relaxed(&moved[at % MOVED]);
+		/* R2: it was read; pairs with R1 */
+		rnic_store32_release(&swept, ++at);
+		if (rnic_vma_fast() &&
+		    rnic_watch_check(end, RNIC_PAGE) != -ENOENT &&
+		    !rnic_vma_next(end, &v) && v.start <= end)
+			disarm_uncounted(v.start, v.end);
+	}
+}
+
+void rnic_watch_sweep(void)
+{
+	/* relaxed: a hint, looked at again */
+	if (fd_now() < 0 ||
+	    rnic_load32_relaxed(&swept) == rnic_load32_relaxed(&moves))
+		return;
+	pthread_mutex_lock(&lock);
+	sweep();
+	pthread_mutex_unlock(&lock);
 }
 
 static void subtract(uint64_t s, uint64_t e)
@@ -298,24 +414,38 @@ static void subtract(uint64_t s, uint64_t e)
 		}
 		drop(i);
 		add_runs((int64_t)joins(r.start, r.end) - 1);
-		release(r.start, r.end);
+		release(&r);
 	}
 }
 
 /* ---- calls ---- */
 
-int rnic_watch_get(uint64_t addr, uint64_t len)
+/* True if all of @s to @e is counted, and was armed at @now. */
+static bool is_armed(uint64_t s, uint64_t e, uint64_t now)
+{
+	for (size_t i = find(s); i < n && table[i].start <= s && s < e; i++) {
+		if (table[i].armed != now + 1)
+			return false;
+		s = table[i].end;
+	}
+	return s >= e;
+}
+
+int rnic_watch_get_at(uint64_t addr, uint64_t len, uint64_t now, bool *armed)
 {
 	uint64_t s = rnic_page_down(addr), e = rnic_page_up(addr + len);
 	int ret;
 
+	*armed = false;
 	if (fd_now() < 0)
 		return -ENODEV;
 	pthread_mutex_lock(&lock);
+	sweep();
 	ret = check_limit(s, e);
 	if (!ret)
 		ret = reserve();
 	if (!ret) {
+		*armed = !(now & 1) && is_armed(s, e, now);
 		cut(s);
 		cut(e);
 		add(s, e);
@@ -325,15 +455,26 @@ int rnic_watch_get(uint64_t addr, uint64_t len)
 	return ret;
 }
 
-bool rnic_watch_held(uint64_t addr, uint64_t len)
+int rnic_watch_get(uint64_t addr, uint64_t len)
+{
+	bool armed;
+
+	return rnic_watch_get_at(addr, len, 1, &armed);
+}
+
+void rnic_watch_armed_at(uint64_t addr, uint64_t len, uint64_t now)
 {
 	uint64_t s = rnic_page_down(addr), e = rnic_page_up(addr + len);
 
 	pthread_mutex_lock(&lock);
-	for (size_t i = find(s); i < n && table[i].start <= s && s < e; i++)
-		s = table[i].end;
+	if (!(now & 1) && !reserve()) {
+		cut(s);
+		cut(e);
+		for (size_t i = find(s); i < n && table[i].start < e; i++)
+			table[i].armed = now + 1;
+		merge(s, e);
+	}
 	pthread_mutex_unlock(&lock);
-	return s >= e;
 }
 
 void rnic_watch_put(uint64_t addr, uint64_t len)
@@ -341,6 +482,7 @@ void rnic_watch_put(uint64_t addr, uint64_t len)
 	uint64_t s = rnic_page_down(addr), e = rnic_page_up(addr + len);
 
 	pthread_mutex_lock(&lock);
+	sweep();
 	if (reserve()) {
 		rnic_log(RNIC_LOG_WARN,
 			 "watch: %" PRIu64 " bytes at 0x%" PRIx64
@@ -362,11 +504,12 @@ void rnic_watch_close(void)
 	if (fd < 0)
 		return;
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < n; i++)
-		release(table[i].start, table[i].end);
+	sweep();
+	while (n)
+		release(&table[--n]);
 	free(table);
 	table = NULL;
-	n = room = 0;
+	room = 0;
 	add_runs(-(int64_t)runs);
 	rnic_store32_relaxed(&descriptor, 0);
 	pthread_mutex_unlock(&lock);
@@ -402,6 +545,7 @@ void rnic_watch_forked(void)
 	table = NULL;
 	n = room = 0;
 	add_runs(-(int64_t)runs);
+	rnic_store32_relaxed(&swept, rnic_load32_relaxed(&moves));
 	rnic_store32_relaxed(&descriptor, 0);
 	if (fd >= 0)
 		close(fd);

@@ -39,13 +39,23 @@ void rnic_watch_close(void);
  * Counts the pages of @len bytes at @addr as watched; nothing is armed yet.
  * Any thread. Returns 0, -ENOMEM, -ENODEV (not open), -ENOSPC (logged as
  * information): each run of watched pages splits off two mappings, and those
- * and what pins cause are a quarter of vm.max_map_count already. Partner: rnic_watch_put(), with
- * the same values.
+ * and what pins cause are a quarter of vm.max_map_count already. Partner:
+ * rnic_watch_put(), with the same values.
  */
 int rnic_watch_get(uint64_t addr, uint64_t len);
 
-/* True if all pages of the @len bytes at @addr are counted now. Any thread. */
-bool rnic_watch_held(uint64_t addr, uint64_t len);
+/*
+ * rnic_watch_get(). @now: rnic_monitor_cycle(). *@armed: all of it was counted,
+ * and noted by rnic_watch_armed_at() with the same even number: since no event
+ * was read meanwhile it is watched, and needs no rnic_watch_arm().
+ */
+int rnic_watch_get_at(uint64_t addr, uint64_t len, uint64_t now, bool *armed);
+
+/*
+ * All pages of the @len bytes at @addr, which are counted, were armed after
+ * rnic_monitor_cycle() was @now. Any thread.
+ */
+void rnic_watch_armed_at(uint64_t addr, uint64_t len, uint64_t now);
 
 /*
  * Arms the pages of @len bytes at @addr, which are counted: what is mapped
@@ -62,12 +72,18 @@ int rnic_watch_arm(uint64_t addr, uint64_t len);
  * before it can give the address to another mapping, until its event was
  * read. Any thread; one system call. Returns 0, -EAGAIN (a change is under
  * way), -ENOENT (not all is watched, or it is two mappings), -ENODEV (not
- * open). What was read of the mapping before, and is the same after it, was
+ * open, or closed by somebody else). Whose watch it is the kernel does not
+ * say. Of a file that is shared the pages from the first on that have no
+ * entry in the page table get one, up to one that has: a first page that was
+ * touched keeps that short. What was read of the mapping before, and is the same after it, was
  * so all the time.
  */
 int rnic_watch_check(uint64_t addr, uint64_t len);
 
-/* One count less; what is counted no more is watched no more. Any thread. */
+/*
+ * One count less; what is counted no more is watched no more, nor what its
+ * mapping has grown by. Any thread.
+ */
 void rnic_watch_put(uint64_t addr, uint64_t len);
 
 /*
@@ -76,6 +92,16 @@ void rnic_watch_put(uint64_t addr, uint64_t len);
  * lock.
  */
 void rnic_watch_disarm(uint64_t addr, uint64_t len);
+
+/*
+ * For the monitor: rnic_watch_disarm() of what mremap(2) has put there, @len
+ * bytes long before; if it has grown, what is behind is watched as well, which
+ * the next get, put or sweep ends. A system call, no lock.
+ */
+void rnic_watch_moved(uint64_t addr, uint64_t len);
+
+/* Ends watches that what has moved took along. Any thread. */
+void rnic_watch_sweep(void);
 
 /* Ranges in the table, for tests. Any thread. */
 uint64_t rnic_watch_ranges(void);
