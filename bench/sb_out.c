@@ -87,14 +87,37 @@ static const char *figure(char buf[TEXT_MAX], double x, const char *none)
 	return buf;
 }
 
-static bool exceeded(const struct sb_row *r)
+/* What a row may be at most, or at least; text is empty: it has no limit. */
+struct limit {
+	char text[2 * TEXT_MAX]; /* for the reader */
+	bool exceeded;
+};
+
+static struct limit limit_of(const struct sb_row *r)
 {
-	return r->most > 0 && (r->most_ratio ? r->ratio : r->median) > r->most;
+	struct limit l = { .text = "" };
+	char t[TEXT_MAX];
+
+	if (r->least > 0 && isfinite(r->ratio)) {
+		l.exceeded = r->ratio < r->least;
+		snprintf(l.text, sizeof(l.text), "at least %s",
+			 figure(t, r->least, ""));
+	} else if (r->most > 0 && !r->most_ratio) {
+		l.exceeded = r->median > r->most;
+		snprintf(l.text, sizeof(l.text), "at most %s %.8s",
+			 figure(t, r->most, ""), r->unit);
+	} else if (r->most > 0 && isfinite(r->ratio)) {
+		l.exceeded = r->ratio > r->most;
+		snprintf(l.text, sizeof(l.text), "at most %s",
+			 figure(t, r->most, ""));
+	}
+	return l;
 }
 
 static void table_print(FILE *to, const struct sb_row *r)
 {
-	char t[6][TEXT_MAX];
+	struct limit l = limit_of(r);
+	char t[5][TEXT_MAX];
 
 	fprintf(to, "%-40s %-4s %10s %10s %10s %10s %8s %8" PRIu64, r->name,
 		r->unit, figure(t[0], r->median, "-"),
@@ -102,11 +125,9 @@ static void table_print(FILE *to, const struct sb_row *r)
 		figure(t[3], r->floor, "-"), figure(t[4], r->ratio, "-"), r->n);
 	if (r->of && isfinite(r->floor))
 		fprintf(to, "  of %s", r->of);
-	if (r->most > 0)
-		fprintf(to, "%s at most %s%s%s: %s", r->of ? "," : " ",
-			figure(t[5], r->most, ""), r->most_ratio ? "" : " ",
-			r->most_ratio ? "" : r->unit,
-			exceeded(r) ? "NO" : "yes");
+	if (*l.text)
+		fprintf(to, "%s %s: %s", r->of ? "," : " ", l.text,
+			l.exceeded ? "NO" : "yes");
 	fputc('\n', to);
 }
 
@@ -181,6 +202,8 @@ static int keep(struct sb_out *out, const struct sb_row *row)
 
 int sb_out_row(struct sb_out *out, const struct sb_row *row)
 {
+	struct limit l;
+
 	if (out->format == SB_JSON)
 		json_print(out, row);
 	else if (out->format == SB_CSV)
@@ -188,8 +211,10 @@ int sb_out_row(struct sb_out *out, const struct sb_row *row)
 	else
 		table_print(out->to, row);
 	fflush(out->to);
-	if (exceeded(row))
-		out->missed = true;
+	l = limit_of(row);
+	if (l.exceeded && out->format != SB_TABLE)
+		sb_out_note(out, "%s: %s: NO", row->name, l.text);
+	out->missed |= l.exceeded;
 	return keep(out, row);
 }
 
@@ -198,6 +223,7 @@ int sb_out_case(struct sb_out *out, const struct sb_case *c)
 	struct sb_row row = {
 		.most = c->most,
 		.most_ratio = c->most_ratio,
+		.least = c->least,
 		.point = c->point,
 	};
 

@@ -58,6 +58,7 @@ struct sb_row {
 	const char *of;	       /* what the floor is, or NULL */
 	double most;	       /* limit; 0: none */
 	bool most_ratio;       /* it is one of the ratio */
+	double least;	       /* lowest ratio, of rates; 0: no limit */
 	struct sb_point point; /* in the picture */
 };
 
@@ -70,6 +71,7 @@ struct sb_case {
 	const char *of;		    /* what the floor is, or NULL */
 	double most;		    /* as in struct sb_row */
 	bool most_ratio;	    /* likewise */
+	double least;		    /* likewise */
 	struct sb_point point;	    /* likewise */
 };
 
@@ -126,7 +128,9 @@ void sb_out_begin(struct sb_out *out, const char *conditions);
 
 /*
  * Prints @row, keeps a copy for the picture and remembers in out->missed if
- * its limit is exceeded. Returns 0 or -ENOMEM.
+ * its limit is exceeded: a table tells so beside each limit, the other formats
+ * in a note (sb_out_note()). A limit of a ratio that is not known is none.
+ * Returns 0 or -ENOMEM.
  */
 int sb_out_row(struct sb_out *out, const struct sb_row *row);
 

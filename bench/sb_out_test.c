@@ -273,6 +273,39 @@ static void an_absolute_limit_is_one_of_the_median(void **state)
 	assert_non_null(strstr(page.text, "at most 39.00 ns: NO\n"));
 }
 
+static void a_rate_has_a_lowest_ratio(void **state)
+{
+	struct sb_case c = case_of(0, false);
+
+	(void)state;
+	c.unit = &sb_kps;
+	sb_set_add(&ours, 100);
+	sb_set_add(&bare, 80);
+	c.least = 0.8;
+	sb_out_case(&page.out, &c);
+	assert_false(page.out.missed);
+	c.least = 0.81;
+	sb_out_case(&page.out, &c);
+	assert_true(page.out.missed);
+	fflush(page.out.to);
+	assert_non_null(strstr(page.text, "at least 0.8: yes\n"));
+	assert_non_null(strstr(page.text, "at least 0.81: NO\n"));
+}
+
+static void without_floor_no_ratio_is_met(void **state)
+{
+	struct sb_case c = case_of(2, true);
+
+	(void)state;
+	sb_set_add(&ours, 40);
+	sb_out_case(&page.out, &c);
+	c.least = 0.9;
+	sb_out_case(&page.out, &c);
+	assert_false(page.out.missed);
+	fflush(page.out.to);
+	assert_null(strstr(page.text, "at "));
+}
+
 /* ---- pictures ---- */
 
 static void point_add(const char *panel, const char *series, double x)
@@ -382,6 +415,8 @@ int main(void)
 		TEST(an_empty_case_is_left_out),
 		TEST(limits_are_remembered),
 		TEST(an_absolute_limit_is_one_of_the_median),
+		TEST(a_rate_has_a_lowest_ratio),
+		TEST(without_floor_no_ratio_is_met),
 		TEST(each_series_is_a_curve),
 		TEST(nothing_to_draw_is_an_error),
 		TEST(without_gnuplot_is_an_error),
