@@ -16,6 +16,7 @@
 #include "shm/atomic.h"
 
 enum {
+	LIMIT_NS = 50,	/* of a fetch-add of one element, mapped */
 	WORD = 8,	/* bytes of an element */
 	OFF = SB_PAGE,	/* where they lie */
 	ODD = 4,	/* added: the element crosses two words */
@@ -141,7 +142,7 @@ static int row(struct atomics *a, enum op op)
 					.x = (double)a->count } };
 
 	if (a->count == 1 && op == FETCH)
-		c.most = 100;
+		c.most = LIMIT_NS;
 	snprintf(c.name, sizeof(c.name), "%zu x 8 B %s", a->count, op_name[op]);
 	snprintf(c.point.series, SB_NAME_MAX, "%s", op_name[op]);
 	return sb_out_case(a->b.out, &c);

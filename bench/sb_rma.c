@@ -19,7 +19,13 @@ enum {
 	BANDWIDTH_LEN = 65536, /* from here on in GB/s, too */
 	SMALL_LEN = 64,	       /* of the row with a limit */
 	BIG_LEN = 1 << 20,     /* likewise */
+	LIMIT_NS = 60,	       /* of SMALL_LEN bytes, mapped */
 };
+
+/* Times of the floor. */
+static const double limit_small_cma = 1.2; /* of SMALL_LEN bytes */
+static const double limit_mapped = 1.18;   /* 0.85 of the bandwidth */
+static const double limit_cma = 1.05;	   /* never below it, but for noise */
 
 /* What is done. */
 enum op {
@@ -122,12 +128,12 @@ static bool applies(const struct rma *r, enum op op)
 static void limit_set(struct sb_case *c, const struct rma *r, enum op op)
 {
 	if (r->len == SMALL_LEN && (op == WRITE || op == INJECT)) {
-		c->most = 100;
+		c->most = LIMIT_NS;
 	} else if (r->len == SMALL_LEN && op == WRITE_PRIV) {
-		c->most = 1.2;
+		c->most = limit_small_cma;
 		c->most_ratio = true;
 	} else if (r->len == BIG_LEN && op >= WRITE) {
-		c->most = op >= WRITE_PRIV ? 1.2 : 1.25;
+		c->most = op >= WRITE_PRIV ? limit_cma : limit_mapped;
 		c->most_ratio = true;
 	}
 }
