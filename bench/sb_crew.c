@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/clock.h"
+#include "bench/sb_side.h"
 
 /* A turn of one worker; travels over its socket, or is given to its thread. */
 struct turn {
@@ -38,6 +39,27 @@ static void turn_do(struct turn *t, sb_work_fn work, void *ctx)
 		last = now;
 	}
 	t->ns = now - begin;
+}
+
+int sb_crew_start(struct sb_crew *crew, unsigned int n,
+		  int (*run)(int fd, void *arg), void *arg)
+{
+	int ret = 0;
+
+	for (crew->n = 0; crew->n < n && !ret; crew->n++)
+		ret = sb_proc_start(&crew->proc[crew->n], run, arg, -1);
+	return ret ? sb_fail("fork", ret) : 0;
+}
+
+int sb_crew_end(struct sb_crew *crew)
+{
+	int ret = 0, one;
+
+	for (unsigned int i = 0; i < crew->n; i++) {
+		one = sb_proc_end(&crew->proc[i]);
+		ret = ret ? ret : one;
+	}
+	return ret;
 }
 
 int sb_crew_obey(int fd, sb_work_fn work, void *ctx)
@@ -110,18 +132,31 @@ int sb_crew_turn(struct sb_crew *crew, unsigned int n, unsigned int what,
 	return ret;
 }
 
-int sb_crew_measure(struct sb_crew *crew, unsigned int n, unsigned int kinds,
-		    const struct sb_plan *plan, struct sb_set *set)
+int sb_crew_share(struct sb_crew *crew, const struct sb_share *share,
+		  unsigned int kinds, const struct sb_plan *plan,
+		  struct sb_set *set)
 {
 	uint64_t ns = (uint64_t)(plan->seconds * 1e9 / plan->repeats) + 1;
 	uint64_t warm = (uint64_t)(plan->warm_up * 1e9) + 1;
 	int ret = 0;
 
 	for (unsigned int w = 0; w < kinds && !ret; w++)
-		ret = sb_crew_turn(crew, n, w, warm, &set[w]);
+		ret = sb_crew_turn(crew, share[w].n, share[w].what, warm,
+				   &set[w]);
 	memset(set, 0, kinds * sizeof(*set));
 	for (unsigned int r = 0; r < plan->repeats; r++)
 		for (unsigned int w = 0; w < kinds && !ret; w++)
-			ret = sb_crew_turn(crew, n, w, ns, &set[w]);
+			ret = sb_crew_turn(crew, share[w].n, share[w].what, ns,
+					   &set[w]);
 	return ret;
+}
+
+int sb_crew_measure(struct sb_crew *crew, unsigned int n, unsigned int kinds,
+		    const struct sb_plan *plan, struct sb_set *set)
+{
+	struct sb_share share[SB_CREW_KINDS];
+
+	for (unsigned int w = 0; w < kinds; w++)
+		share[w] = (struct sb_share){ n, w };
+	return sb_crew_share(crew, share, kinds, plan, set);
 }

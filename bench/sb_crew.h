@@ -13,7 +13,10 @@
 #include "bench/sb_measure.h"
 #include "bench/sb_proc.h"
 
-enum { SB_CREW_MOST = 64 };
+enum {
+	SB_CREW_MOST = 64, /* workers */
+	SB_CREW_KINDS = 4, /* operations that take turns */
+};
 
 /*
  * One worker's share: operation @what, @n times. Returns 0 or a negative
@@ -28,6 +31,23 @@ struct sb_crew {
 	void *ctx[SB_CREW_MOST];	   /* threads: one each */
 	struct sb_proc proc[SB_CREW_MOST]; /* processes, or zeroed */
 };
+
+/** What is done, and by how many. */
+struct sb_share {
+	unsigned int n;	   /* workers: the first ones */
+	unsigned int what; /* operation */
+};
+
+/*
+ * Forks @n processes that run @run, bound to no core, as sb_proc_start(); @crew
+ * is zeroed. Returns 0, or a negative code, said on stderr. Partner:
+ * sb_crew_end().
+ */
+int sb_crew_start(struct sb_crew *crew, unsigned int n,
+		  int (*run)(int fd, void *arg), void *arg);
+
+/* Ends the processes. Accepts what is zeroed. Returns 0 or -ECHILD. */
+int sb_crew_end(struct sb_crew *crew);
 
 /*
  * What a child of a crew runs: obeys the turns that the parent asks for, until
@@ -44,9 +64,16 @@ int sb_crew_turn(struct sb_crew *crew, unsigned int n, unsigned int what,
 		 uint64_t ns, struct sb_set *set);
 
 /*
- * Lets @kinds operations, from 0 on, take turns by @plan with the first @n
- * workers; those of operation w go to set[w], emptied first. As
- * sb_crew_turn().
+ * Lets the @kinds shares at @share take turns by @plan; the samples of the i-th
+ * go to set[i], emptied first. As sb_crew_turn().
+ */
+int sb_crew_share(struct sb_crew *crew, const struct sb_share *share,
+		  unsigned int kinds, const struct sb_plan *plan,
+		  struct sb_set *set);
+
+/*
+ * The same with operations 0 to @kinds - 1, at most SB_CREW_KINDS of them, each
+ * by the first @n workers.
  */
 int sb_crew_measure(struct sb_crew *crew, unsigned int n, unsigned int kinds,
 		    const struct sb_plan *plan, struct sb_set *set);

@@ -18,6 +18,8 @@
 
 #include "bench/pin.h"
 
+enum { IDLE_PART = 10 }; /* one of so many of a second is looked at */
+
 static cpu_set_t given;	   /* to the program; empty: not known */
 static bool child_process; /* this one has been started by another */
 
@@ -31,6 +33,42 @@ void sb_cpus_all(void)
 {
 	if (CPU_COUNT(&given))
 		sched_setaffinity(0, sizeof(given), &given);
+}
+
+/* Time that core @cpu has been idle for, in ticks of /proc/stat. */
+static bool idle_ticks(int cpu, unsigned long long *ticks)
+{
+	FILE *f = fopen("/proc/stat", "re");
+	char line[256];
+	int which;
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "cpu%d %*u %*u %*u %llu", &which, ticks) ==
+				2 &&
+			which == cpu;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+unsigned int sb_cpus_idle(void)
+{
+	static unsigned long long before[CPU_SETSIZE];
+	unsigned long long now, most;
+	unsigned int n = 0;
+
+	most = (unsigned long long)sysconf(_SC_CLK_TCK) / IDLE_PART;
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &given) && !idle_ticks(i, &before[i]))
+			return 0;
+	usleep(1000000 / IDLE_PART);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		/* what it has to do beside takes a fifth of the time at most */
+		if (CPU_ISSET(i, &given) && idle_ticks(i, &now) &&
+		    now - before[i] >= most - most / 5)
+			n++;
+	return n;
 }
 
 int sb_proc_put(int fd, const void *data, size_t len)

@@ -60,4 +60,10 @@ void sb_cpus_save(void);
 /* Binds the calling thread to all of them. Any thread. */
 void sb_cpus_all(void);
 
+/*
+ * How many of them have nothing to do while the caller sleeps for a tenth of a
+ * second; 0 if that is not known.
+ */
+unsigned int sb_cpus_idle(void);
+
 #endif

@@ -353,7 +353,7 @@ static int reg_run(const struct sb_options *o, struct sb_out *out)
 	sb_side_close(&s);
 	if (!ret)
 		ret = sb_reg_processes(o, out, &crew);
-	end = sb_reg_crew_end(&crew);
+	end = sb_crew_end(&crew);
 	return ret ? ret : end;
 }
 
@@ -364,7 +364,8 @@ const struct sb_bench sb_bench_reg = {
 		"time),\nhuge ones; on demand, where nothing is pinned; 4K for "
 		"no peer (local).\nThen batches, for each region; and threads of "
 		"one process, and processes, at the\nsame time: 4K registered "
-		"and closed, thousands a second for each.\nFloor: mlock and "
+		"and closed, thousands a second for each; of "
+		"processes also beside what\none alone reaches, in turns.\nFloor: mlock and "
 		"munlock of the same pages, in the same manner.\n",
 	.sizes = "4K,64K,1M,16M,256M,1G",
 	.quick = "4K,2M,64M",

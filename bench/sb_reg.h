@@ -24,14 +24,14 @@ struct sb_crew;
 
 /*
  * Forks @n processes that register and close when they are told. Returns 0 or
- * a negative code. Partner: sb_reg_crew_end().
+ * a negative code. Partner: sb_crew_end().
  */
 int sb_reg_crew_start(struct sb_crew *crew, unsigned int n);
 
-/* Ends them. Accepts what is zeroed. Returns 0 or -ECHILD. */
-int sb_reg_crew_end(struct sb_crew *crew);
-
-/* Rows of 1, 2, 4... processes of @crew. Returns 0 or a negative code. */
+/*
+ * Rows of 1, 2, 4... processes of @crew, those of more than one also beside one
+ * alone. Returns 0 or a negative code.
+ */
 int sb_reg_processes(const struct sb_options *o, struct sb_out *out,
 		     struct sb_crew *crew);
 

@@ -175,6 +175,9 @@ struct member {
 
 enum { MANY_BARE, MANY_OURS, MANY };
 
+/* Processes share nothing: that of one alone which each has at least. */
+static const double least_flat = 0.9;
+
 /* sb_work_fn. */
 static int member_work(void *ctx, unsigned int what, uint64_t n)
 {
@@ -198,33 +201,62 @@ static int member_work(void *ctx, unsigned int what, uint64_t n)
 	return ret;
 }
 
-static int rows_of(const struct sb_options *o, struct sb_out *out,
-		   struct sb_crew *crew, unsigned int n, const char *who)
+/* A crew and its rows. */
+struct many {
+	const struct sb_options *o; /* how long */
+	struct sb_out *out;	    /* where to */
+	struct sb_crew *crew;	    /* threads or processes */
+	const char *who;	    /* what they are */
+	bool flat;		    /* each must be as fast as one alone */
+	unsigned int idle;	    /* cores that they can have */
+};
+
+/* Times of one alone take turns with the others. */
+static int measure(struct many *m, unsigned int n, struct sb_set *set)
 {
-	static struct sb_set set[MANY];
+	const struct sb_share share[] = { { n, MANY_BARE },
+					  { n, MANY_OURS },
+					  { 1, MANY_OURS } };
+
+	return sb_crew_share(m->crew, share, m->flat && n > 1 ? 3 : 2,
+			     &m->o->plan, set);
+}
+
+static int rows_of(struct many *m, unsigned int n)
+{
+	static struct sb_set set[MANY + 1];
 	struct sb_case c = {
 		.unit = &sb_kps,
 		.set = &set[MANY_OURS],
 		.floor = &set[MANY_BARE],
 		.of = sb_reg_floor[2],
 	};
-	int ret = sb_crew_measure(crew, n, MANY, &o->plan, set);
+	int ret = measure(m, n, set);
 
-	snprintf(c.name, sizeof(c.name), "4K, %u %s%s, each, both", n, who,
-		 n == 1		 ? ""
-		 : who[0] == 'p' ? "es"
-				 : "s");
-	return ret ? ret : sb_out_case(out, &c);
+	snprintf(c.name, sizeof(c.name), "4K, %u %s%s, each, both", n, m->who,
+		 n == 1	    ? ""
+		 : !m->flat ? "s"
+			    : "es");
+	if (!ret)
+		ret = sb_out_case(m->out, &c);
+	if (ret || !m->flat || n == 1)
+		return ret;
+	snprintf(c.name, sizeof(c.name), "4K, %u processes, each, beside one",
+		 n);
+	c.floor = &set[MANY];
+	c.of = "one alone";
+	c.least = n <= m->idle ? least_flat : 0;
+	return sb_out_case(m->out, &c);
 }
 
-/* 1, 2, 4... and @most of them. */
-static int counts_run(const struct sb_options *o, struct sb_out *out,
-		      struct sb_crew *crew, unsigned int most, const char *who)
+/* 1, 2, 4... and all of them. */
+static int counts_run(struct many *m)
 {
+	unsigned int most = m->crew->n;
 	int ret = 0;
 
 	for (unsigned int n = 1; !ret; n = 2 * n < most ? 2 * n : most) {
-		ret = rows_of(o, out, crew, n, who);
+		ret = rows_of(m, n);
 		if (n == most)
 			break;
 	}
@@ -236,6 +268,7 @@ int sb_reg_threads(const struct sb_options *o, struct sb_out *out,
 {
 	struct member m[SB_CREW_MOST];
 	struct sb_crew crew = { .n = o->threads, .work = member_work };
+	struct many many = { o, out, &crew, "thread", false, 0 };
 	size_t len = 2 * SB_PAGE * (size_t)o->threads;
 	int ret;
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -248,7 +281,7 @@ int sb_reg_threads(const struct sb_options *o, struct sb_out *out,
 					SB_REG_KEY + i };
 		crew.ctx[i] = &m[i];
 	}
-	ret = counts_run(o, out, &crew, o->threads, "thread");
+	ret = counts_run(&many);
 	munmap(p, len);
 	return ret;
 }
@@ -274,27 +307,17 @@ static int process_main(int fd, void *arg)
 
 int sb_reg_crew_start(struct sb_crew *crew, unsigned int n)
 {
-	int ret = 0;
-
-	for (crew->n = 0; crew->n < n && !ret; crew->n++)
-		ret = sb_proc_start(&crew->proc[crew->n], process_main, NULL,
-				    -1);
-	return ret ? sb_fail("fork", ret) : 0;
-}
-
-int sb_reg_crew_end(struct sb_crew *crew)
-{
-	int ret = 0, one;
-
-	for (unsigned int i = 0; i < crew->n; i++) {
-		one = sb_proc_end(&crew->proc[i]);
-		ret = ret ? ret : one;
-	}
-	return ret;
+	return sb_crew_start(crew, n, process_main, NULL);
 }
 
 int sb_reg_processes(const struct sb_options *o, struct sb_out *out,
 		     struct sb_crew *crew)
 {
-	return counts_run(o, out, crew, crew->n, "process");
+	struct many m = { o, out, crew, "process", true, sb_cpus_idle() };
+
+	if (m.idle < 2 && crew->n > 1)
+		sb_out_note(out,
+			    "%u idle core%s: several processes have no limit",
+			    m.idle, m.idle == 1 ? "" : "s");
+	return counts_run(&m);
 }
