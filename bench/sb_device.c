@@ -39,10 +39,11 @@ static struct rnic_region region(void)
 	return r;
 }
 
-static int publish(struct sb_device *d, uint64_t *key, uint32_t *slot)
+static int publish(struct sb_device *d, bool user, uint64_t *key,
+		   uint32_t *slot)
 {
 	struct rnic_region r = region();
-	int ret = rnic_mpt_publish(&d->mpt, &r, false, key, slot);
+	int ret = rnic_mpt_publish(&d->mpt, &r, user, key, slot);
 
 	return ret ? sb_device_fail("rnic_mpt_publish", ret) : 0;
 }
@@ -64,7 +65,20 @@ int sb_device_open(struct sb_device *d, uint32_t keys)
 	if (!ret && !d->key)
 		ret = -ENOMEM;
 	for (; d->keys < keys && !ret; d->keys++)
-		ret = publish(d, &d->key[d->keys], &slot);
+		ret = publish(d, false, &d->key[d->keys], &slot);
+	return ret;
+}
+
+int sb_device_name(struct sb_device *d, uint32_t n)
+{
+	uint32_t slot;
+	int ret = 0;
+
+	for (; d->named < n && !ret; d->named += !ret) {
+		uint64_t key = d->named + 1;
+
+		ret = publish(d, true, &key, &slot);
+	}
 	return ret;
 }
 
@@ -81,7 +95,7 @@ int sb_device_remake(struct sb_device *d)
 {
 	uint64_t key;
 	uint32_t slot;
-	int ret = publish(d, &key, &slot);
+	int ret = publish(d, false, &key, &slot);
 
 	if (ret)
 		return ret;

@@ -27,8 +27,9 @@ struct sb_device {
 	struct rnic_place place;   /* where lanes are claimed */
 	struct rnic_addr addr;	   /* its name */
 	struct rnic_mpt_owner mpt; /* its keys */
-	uint64_t *key;		   /* live keys */
+	uint64_t *key;		   /* live keys, made by the device */
 	uint32_t keys;		   /* their number */
+	uint32_t named;		   /* live keys 1, 2, 3... of the user's */
 };
 
 /** Who looks up; zeroed: closed. */
@@ -48,6 +49,12 @@ int sb_device_fail(const char *what, int code);
  * nothing to do but sb_device_close().
  */
 int sb_device_open(struct sb_device *d, uint32_t keys);
+
+/*
+ * Publishes @n regions under keys of the user's, 1 to @n. Once. Returns 0 or a
+ * negative errno.
+ */
+int sb_device_name(struct sb_device *d, uint32_t n);
 
 /* Closes all; zeroed memory is accepted. */
 void sb_device_close(struct sb_device *d);

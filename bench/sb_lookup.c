@@ -23,6 +23,7 @@ enum {
 	KEYS_MOST = 1000000,  /* and without */
 	KEYS_SPREAD = 128,    /* fit into the cache */
 	STRIDE_MISS = 4093,   /* keys that are never there any more */
+	LIMIT_HIT_NS = 10,    /* of one key, again and again */
 	TASKS = POLICIES + 1, /* and the floor */
 };
 
@@ -75,6 +76,13 @@ static void picks_missing(uint64_t *pick, const struct sb_device *d)
 		pick[i] = d->key[i * STRIDE_MISS % d->keys];
 }
 
+/* The same of keys that the user chose. */
+static void picks_named(uint64_t *pick, const struct sb_device *d)
+{
+	for (uint64_t i = 0; i < PICKS; i++)
+		pick[i] = i * STRIDE_MISS % d->named + 1;
+}
+
 /* ---- rows ---- */
 
 struct rows {
@@ -82,7 +90,9 @@ struct rows {
 	struct sb_out *out;	    /* where to */
 	struct sb_device *d;	    /* whose keys */
 	struct walk w[POLICIES];    /* a reader for each policy */
+	struct walk named;	    /* a reader of keys of the user's */
 	uint64_t *pick;		    /* PICKS keys */
+	uint64_t *named_pick;	    /* likewise, of the user's */
 	uint64_t word;		    /* of the floor */
 	struct sb_set set[TASKS];   /* by policy, then the floor */
 };
@@ -145,12 +155,54 @@ static int plain_rows(struct rows *r)
 
 	picks_uniform(r->pick, r->d, KEYS_SPREAD);
 	if (!ret)
-		ret = one_row(r, "hit, one key", true, 10);
+		ret = one_row(r, "hit, one key", true, LIMIT_HIT_NS);
 	if (!ret)
 		ret = one_row(r, "hit, 128 keys", false, 0);
 	picks_missing(r->pick, r->d);
 	if (!ret)
 		ret = one_row(r, "miss", false, 0);
+	readers_close(r);
+	return ret;
+}
+
+/* A row of the user's keys beside one of those that the device made. */
+static int named_row(struct rows *r, const char *name, bool hot, double most)
+{
+	struct sb_task task[2];
+	struct sb_case c = { .unit = &sb_ns,
+			     .set = &r->set[0],
+			     .floor = &r->set[1],
+			     .of = "a key of the provider's",
+			     .most = most };
+	int ret;
+
+	task[1] = task_of(r, RNIC_KEYCACHE_CLOCK);
+	task[1].set = &r->set[1];
+	if (hot)
+		task[1].run = hot_run;
+	task[0] = task[1];
+	task[0].ctx = &r->named;
+	task[0].set = &r->set[0];
+	ret = sb_measure(&r->o->plan, task, 2);
+	snprintf(c.name, sizeof(c.name), "%s", name);
+	return ret ? ret : sb_out_case(r->out, &c);
+}
+
+static int named_rows(struct rows *r)
+{
+	const struct rnic_keycache_cfg cfg = { .policy = RNIC_KEYCACHE_CLOCK };
+	int ret = readers_open(r);
+
+	r->named.pick = r->named_pick;
+	if (!ret)
+		ret = sb_reader_open(&r->named.rd, &r->d->addr, &cfg);
+	picks_missing(r->pick, r->d);
+	picks_named(r->named_pick, r->d);
+	if (!ret)
+		ret = named_row(r, "hit, user key", true, LIMIT_HIT_NS);
+	if (!ret)
+		ret = named_row(r, "miss, user key", false, 0);
+	sb_reader_close(&r->named.rd);
 	readers_close(r);
 	return ret;
 }
@@ -202,9 +254,13 @@ static int alone_run(const struct sb_options *o, struct sb_out *out,
 	r->out = out;
 	r->d = d;
 	r->pick = calloc(PICKS, sizeof(*r->pick));
-	ret = r->pick ? plain_rows(r) : -ENOMEM;
+	r->named_pick = calloc(PICKS, sizeof(*r->named_pick));
+	ret = r->pick && r->named_pick ? plain_rows(r) : -ENOMEM;
+	if (!ret)
+		ret = named_rows(r);
 	for (uint32_t n = 1; n <= d->keys && !ret; n *= 10)
 		ret = set_rows(r, n);
+	free(r->named_pick);
 	free(r->pick);
 	free(r);
 	return ret;
@@ -220,6 +276,8 @@ static int lookup_run(const struct sb_options *o, struct sb_out *out)
 	if (!ret)
 		ret = sb_device_open(d, o->quick ? KEYS_QUICK : KEYS_MOST);
 	if (!ret)
+		ret = sb_device_name(d, d->keys);
+	if (!ret)
 		ret = alone_run(o, out, d);
 	if (!ret)
 		ret = sb_beside_run(beside, out, d);
@@ -233,9 +291,10 @@ static int lookup_run(const struct sb_options *o, struct sb_out *out)
 const struct sb_bench sb_bench_lookup = {
 	.name = "lookup",
 	.about = "find memory by its key",
-	.help = "Hits and misses of a key cache as it is by default; random keys "
-		"out of 1 to 10^6,\nby policy of the cache; floor: a locked add. "
-		"Then 0 to --processes readers of one\nkey while its owner makes "
+	.help = "Hits and misses of a key cache as it is by default, floor: a "
+		"locked add; of keys that\nthe user chose, beside those of keys "
+		"of the provider's; random keys out of 1 to\n10^6, by policy of "
+		"the cache, floor: a locked add. Then 0 to --processes readers of one\nkey while its owner makes "
 		"and closes others every 100, 10 and 1 us and without\npause, "
 		"fences the key that they use, or calls membarrier; floor: the "
 		"same lookups\nwhile nobody closes, of what the owner does a "
