@@ -183,6 +183,12 @@ struct member {
 	uint64_t word;		    /* of the floor */
 };
 
+/* Where the element of member @i lies. */
+static uint64_t off_of(unsigned int i)
+{
+	return OFF + (i + 1) * 256ull;
+}
+
 /* A window of fetch-adds of the member's own element, or of one for all. */
 static int window_add(struct member *m, uint64_t off)
 {
@@ -213,53 +219,84 @@ static int member_work(void *ctx, unsigned int what, uint64_t n)
 	return ret;
 }
 
-static int rate_rows(struct atomics *a, struct sb_crew *crew, unsigned int n)
+/* A crew and its rows. */
+struct many {
+	struct atomics *a;
+	struct sb_crew *crew;
+};
+
+static int rate_rows(void *ctx, unsigned int n)
 {
 	static struct sb_set set[MANY];
+	struct many *m = ctx;
 	struct sb_unit unit = { "M/s", 1e3 * SB_WINDOW, true };
 	struct sb_case c = { .unit = &unit,
 			     .floor = &set[MANY_ADD],
 			     .of = "locked add" };
-	int ret = sb_crew_measure(crew, n, MANY, &a->b.o->plan, set);
+	char who[SB_NAME_MAX];
+	int ret = sb_crew_measure(m->crew, n, MANY, &m->a->b.o->plan, set);
 
 	for (int i = MANY_OWN; i < MANY && !ret; i++) {
 		c.set = &set[i];
-		snprintf(c.name, sizeof(c.name), "%d of %s, %u thread%s, each",
+		snprintf(c.name, sizeof(c.name), "%d of %s, %.16s, each",
 			 SB_WINDOW,
-			 i == MANY_OWN ? "an element each" : "the same element",
-			 n, n == 1 ? "" : "s");
-		ret = sb_out_case(a->b.out, &c);
+			 i == MANY_OWN ? "an element each" : "one element",
+			 sb_crew_name(who, m->crew, n));
+		ret = sb_out_case(m->a->b.out, &c);
 	}
 	return ret;
 }
 
-static int rate_run(struct atomics *a)
+static int threads_run(struct atomics *a)
 {
 	unsigned int most = a->b.o->threads;
 	struct member *m = calloc(most, sizeof(*m));
 	struct sb_crew crew = { .n = most, .work = member_work };
+	struct many many = { a, &crew };
 	int ret = m ? 0 : -ENOMEM;
 
 	for (unsigned int i = 0; i < most && !ret; i++) {
 		ret = sb_ep_open(&a->b.s, &m[i].e);
 		m[i].e.peer = a->b.s.main.peer;
-		m[i].off = OFF + (i + 1) * 256ull;
+		m[i].off = off_of(i);
 		m[i].one = 1;
 		crew.ctx[i] = &m[i];
 	}
-	for (unsigned int n = 1; n <= most && !ret; n++)
-		if (!(n & (n - 1)) || n == most)
-			ret = rate_rows(a, &crew, n);
+	if (!ret)
+		ret = sb_crew_counts(&crew, rate_rows, &many);
 	for (unsigned int i = 0; m && i < most; i++)
 		sb_ep_close(&m[i].e);
 	free(m);
 	return ret;
 }
 
+static int processes_run(struct atomics *a)
+{
+	struct many many = { a, &a->b.crew };
+
+	return sb_crew_counts(many.crew, rate_rows, &many);
+}
+
+/* Another initiator: obeys. */
+static int process_main(int fd, void *arg)
+{
+	static struct member m;
+	struct sb_side s = { .info = NULL };
+	int ret = sb_onesided_join(&s, fd);
+
+	m.e = s.main;
+	m.off = off_of(*(unsigned int *)arg);
+	m.one = 1;
+	if (!ret)
+		ret = sb_crew_obey(fd, member_work, &m);
+	sb_side_close(&s);
+	return ret < 0 ? ret : 0;
+}
+
 static int atomic_run(const struct sb_options *o, struct sb_out *out)
 {
 	static struct atomics a;
-	int ret = sb_onesided_open(&a.b, o, out, ROOM), end;
+	int ret = sb_onesided_open(&a.b, o, out, ROOM, process_main), end;
 
 	for (size_t i = 0; i < o->sizes.n && !ret; i++) {
 		a.count = o->sizes.byte[i] / WORD;
@@ -267,7 +304,9 @@ static int atomic_run(const struct sb_options *o, struct sb_out *out)
 			ret = count_run(&a);
 	}
 	if (!ret)
-		ret = rate_run(&a);
+		ret = threads_run(&a);
+	if (!ret)
+		ret = processes_run(&a);
 	end = sb_onesided_close(&a.b);
 	return ret ? ret : end;
 }
@@ -279,10 +318,11 @@ const struct sb_bench sb_bench_atomic = {
 		"the device, done by\nthe initiator's CPU; of private memory, and "
 		"of what is not aligned, done by the\nowner. Floor: a locked add "
 		"of each element in memory of one's own. Then windows\nof 64 "
-		"fetch-adds by threads with an endpoint each.\n",
+		"fetch-adds by threads with an endpoint each, and by processes.\n",
 	.sizes = "8,64,512,4K",
 	.quick = "8,512",
 	.threads = 2,
+	.processes = 2,
 	.axes = { .title = "Atomics",
 		  .x = "elements",
 		  .y = "ns",

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/clock.h"
@@ -42,13 +43,37 @@ static void turn_do(struct turn *t, sb_work_fn work, void *ctx)
 }
 
 int sb_crew_start(struct sb_crew *crew, unsigned int n,
-		  int (*run)(int fd, void *arg), void *arg)
+		  int (*run)(int fd, void *arg))
 {
 	int ret = 0;
 
+	/* each has a copy of the number as it is when it is forked */
 	for (crew->n = 0; crew->n < n && !ret; crew->n++)
-		ret = sb_proc_start(&crew->proc[crew->n], run, arg, -1);
+		ret = sb_proc_start(&crew->proc[crew->n], run, &crew->n, -1);
 	return ret ? sb_fail("fork", ret) : 0;
+}
+
+int sb_crew_counts(const struct sb_crew *crew,
+		   int (*row)(void *ctx, unsigned int n), void *ctx)
+{
+	unsigned int most = crew->n, n;
+	int ret = most ? row(ctx, 1) : 0;
+
+	for (n = 1; n < most && !ret;) {
+		n = 2 * n < most ? 2 * n : most;
+		ret = row(ctx, n);
+	}
+	return ret;
+}
+
+const char *sb_crew_name(char buf[SB_NAME_MAX], const struct sb_crew *crew,
+			 unsigned int n)
+{
+	const char *who = crew->proc[0].pid ? "process" : "thread";
+	const char *many = crew->proc[0].pid ? "es" : "s";
+
+	snprintf(buf, SB_NAME_MAX, "%u %s%s", n, who, n == 1 ? "" : many);
+	return buf;
 }
 
 int sb_crew_end(struct sb_crew *crew)

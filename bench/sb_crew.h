@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bench/sb_measure.h"
+#include "bench/sb_out.h"
 #include "bench/sb_proc.h"
 
 enum {
@@ -39,12 +40,23 @@ struct sb_share {
 };
 
 /*
- * Forks @n processes that run @run, bound to no core, as sb_proc_start(); @crew
- * is zeroed. Returns 0, or a negative code, said on stderr. Partner:
- * sb_crew_end().
+ * Forks @n processes, bound to no core, as sb_proc_start(): the arg of @run is
+ * an unsigned int, the number of its worker. @crew is zeroed. Returns 0, or a
+ * negative code, said on stderr. Partner: sb_crew_end().
  */
 int sb_crew_start(struct sb_crew *crew, unsigned int n,
-		  int (*run)(int fd, void *arg), void *arg);
+		  int (*run)(int fd, void *arg));
+
+/*
+ * Rows of 1, 2, 4... and all workers of @crew: calls @row(ctx, n) for each.
+ * Returns 0 or what a call returned.
+ */
+int sb_crew_counts(const struct sb_crew *crew,
+		   int (*row)(void *ctx, unsigned int n), void *ctx);
+
+/* "3 threads", or of processes: @n workers of @crew, to *@buf. Returns buf. */
+const char *sb_crew_name(char buf[SB_NAME_MAX], const struct sb_crew *crew,
+			 unsigned int n);
 
 /* Ends the processes. Accepts what is zeroed. Returns 0 or -ECHILD. */
 int sb_crew_end(struct sb_crew *crew);

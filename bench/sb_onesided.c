@@ -39,8 +39,36 @@ static int owner_main(int fd, void *arg)
 	return ret;
 }
 
+int sb_onesided_join(struct sb_side *s, int fd)
+{
+	struct sb_hello owner;
+	int ret;
+
+	if (sb_proc_get(fd, &owner, sizeof(owner)))
+		return 1;
+	ret = sb_side_open(s);
+	if (!ret &&
+	    fi_av_insert(s->av, owner.name, 1, &s->main.peer, 0, NULL) != 1)
+		ret = sb_fail("the address of the owner", -FI_EINVAL);
+	return ret;
+}
+
+/* Opens this side, and tells the others who the owner is. */
+static int meet(struct sb_onesided *b)
+{
+	int ret = sb_side_open(&b->s);
+
+	if (!ret)
+		ret = sb_side_meet(&b->s, b->proc.fd, 0, &b->peer);
+	for (unsigned int i = 0; i < b->crew.n && !ret; i++)
+		ret = sb_proc_put(b->crew.proc[i].fd, &b->peer,
+				  sizeof(b->peer));
+	return ret;
+}
+
 int sb_onesided_open(struct sb_onesided *b, const struct sb_options *o,
-		     struct sb_out *out, size_t room)
+		     struct sb_out *out, size_t room,
+		     int (*other)(int fd, void *arg))
 {
 	int ret;
 
@@ -51,6 +79,9 @@ int sb_onesided_open(struct sb_onesided *b, const struct sb_options *o,
 	ret = sb_proc_start(&b->proc, owner_main, &b->room, o->pin.cpu[1]);
 	if (ret)
 		return sb_fail("fork", ret);
+	ret = sb_crew_start(&b->crew, o->processes, other);
+	if (ret)
+		return ret;
 	bench_pin_self(o->pin.cpu[0]);
 	b->buf = aligned_alloc(SB_PAGE, b->room);
 	b->far = aligned_alloc(SB_PAGE, b->room);
@@ -58,19 +89,18 @@ int sb_onesided_open(struct sb_onesided *b, const struct sb_options *o,
 		return sb_fail("memory", -FI_ENOMEM);
 	memset(b->buf, 1, b->room);
 	memset(b->far, 1, b->room);
-	ret = sb_side_open(&b->s);
-	return ret ? ret : sb_side_meet(&b->s, b->proc.fd, 0, &b->peer);
+	return meet(b);
 }
 
 int sb_onesided_close(struct sb_onesided *b)
 {
-	int ret = sb_proc_end(&b->proc);
+	int ret = sb_crew_end(&b->crew), end = sb_proc_end(&b->proc);
 
 	sb_side_close(&b->s);
 	free(b->buf);
 	free(b->far);
 	memset(b, 0, sizeof(*b));
-	return ret;
+	return ret ? ret : end;
 }
 
 int sb_onesided_cma(struct sb_onesided *b, bool write, size_t len)

@@ -206,7 +206,6 @@ struct many {
 	const struct sb_options *o; /* how long */
 	struct sb_out *out;	    /* where to */
 	struct sb_crew *crew;	    /* threads or processes */
-	const char *who;	    /* what they are */
 	bool flat;		    /* each must be as fast as one alone */
 	unsigned int idle;	    /* cores that they can have */
 };
@@ -222,8 +221,10 @@ static int measure(struct many *m, unsigned int n, struct sb_set *set)
 			     &m->o->plan, set);
 }
 
-static int rows_of(struct many *m, unsigned int n)
+static int rows_of(void *ctx, unsigned int n)
 {
+	struct many *m = ctx;
+	char who[SB_NAME_MAX];
 	static struct sb_set set[MANY + 1];
 	struct sb_case c = {
 		.unit = &sb_kps,
@@ -233,34 +234,17 @@ static int rows_of(struct many *m, unsigned int n)
 	};
 	int ret = measure(m, n, set);
 
-	snprintf(c.name, sizeof(c.name), "4K, %u %s%s, each, both", n, m->who,
-		 n == 1	    ? ""
-		 : !m->flat ? "s"
-			    : "es");
+	sb_crew_name(who, m->crew, n);
+	snprintf(c.name, sizeof(c.name), "4K, %.16s, each, both", who);
 	if (!ret)
 		ret = sb_out_case(m->out, &c);
 	if (ret || !m->flat || n == 1)
 		return ret;
-	snprintf(c.name, sizeof(c.name), "4K, %u processes, each, beside one",
-		 n);
+	snprintf(c.name, sizeof(c.name), "4K, %.16s, each, beside one", who);
 	c.floor = &set[MANY];
 	c.of = "one alone";
 	c.least = n <= m->idle ? least_flat : 0;
 	return sb_out_case(m->out, &c);
-}
-
-/* 1, 2, 4... and all of them. */
-static int counts_run(struct many *m)
-{
-	unsigned int most = m->crew->n;
-	int ret = 0;
-
-	for (unsigned int n = 1; !ret; n = 2 * n < most ? 2 * n : most) {
-		ret = rows_of(m, n);
-		if (n == most)
-			break;
-	}
-	return ret;
 }
 
 int sb_reg_threads(const struct sb_options *o, struct sb_out *out,
@@ -268,7 +252,7 @@ int sb_reg_threads(const struct sb_options *o, struct sb_out *out,
 {
 	struct member m[SB_CREW_MOST];
 	struct sb_crew crew = { .n = o->threads, .work = member_work };
-	struct many many = { o, out, &crew, "thread", false, 0 };
+	struct many many = { o, out, &crew, false, 0 };
 	size_t len = 2 * SB_PAGE * (size_t)o->threads;
 	int ret;
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -281,7 +265,7 @@ int sb_reg_threads(const struct sb_options *o, struct sb_out *out,
 					SB_REG_KEY + i };
 		crew.ctx[i] = &m[i];
 	}
-	ret = counts_run(&many);
+	ret = sb_crew_counts(&crew, rows_of, &many);
 	munmap(p, len);
 	return ret;
 }
@@ -307,17 +291,17 @@ static int process_main(int fd, void *arg)
 
 int sb_reg_crew_start(struct sb_crew *crew, unsigned int n)
 {
-	return sb_crew_start(crew, n, process_main, NULL);
+	return sb_crew_start(crew, n, process_main);
 }
 
 int sb_reg_processes(const struct sb_options *o, struct sb_out *out,
 		     struct sb_crew *crew)
 {
-	struct many m = { o, out, crew, "process", true, sb_cpus_idle() };
+	struct many m = { o, out, crew, true, sb_cpus_idle() };
 
 	if (m.idle < 2 && crew->n > 1)
 		sb_out_note(out,
 			    "%u idle core%s: several processes have no limit",
 			    m.idle, m.idle == 1 ? "" : "s");
-	return counts_run(&m);
+	return sb_crew_counts(crew, rows_of, &m);
 }

@@ -228,26 +228,35 @@ static int member_work(void *ctx, unsigned int what, uint64_t n)
 	return ret;
 }
 
-static int rate_row(struct rma *r, struct sb_crew *crew, unsigned int n)
+/* A crew and its rows. */
+struct many {
+	struct rma *r;
+	struct sb_crew *crew;
+};
+
+static int rate_row(void *ctx, unsigned int n)
 {
 	static struct sb_set set[MANY];
+	struct many *m = ctx;
 	struct sb_unit unit = { "M/s", 1e3 * SB_WINDOW, true };
 	struct sb_case c = { .unit = &unit,
 			     .set = &set[MANY_WRITE],
 			     .floor = &set[MANY_COPY],
 			     .of = "memcpy" };
-	int ret = sb_crew_measure(crew, n, MANY, &r->b.o->plan, set);
+	char who[SB_NAME_MAX];
+	int ret = sb_crew_measure(m->crew, n, MANY, &m->r->b.o->plan, set);
 
-	snprintf(c.name, sizeof(c.name), "%d writes of %d B, %u thread%s, each",
-		 SB_WINDOW, RATE_LEN, n, n == 1 ? "" : "s");
-	return ret ? ret : sb_out_case(r->b.out, &c);
+	snprintf(c.name, sizeof(c.name), "%d writes of %d B, %.16s, each",
+		 SB_WINDOW, RATE_LEN, sb_crew_name(who, m->crew, n));
+	return ret ? ret : sb_out_case(m->r->b.out, &c);
 }
 
-static int rate_run(struct rma *r)
+static int threads_run(struct rma *r)
 {
 	unsigned int most = r->b.o->threads;
 	struct member *m = calloc(most, sizeof(*m));
 	struct sb_crew crew = { .n = most, .work = member_work };
+	struct many many = { r, &crew };
 	int ret = m ? 0 : -ENOMEM;
 
 	for (unsigned int i = 0; i < most && !ret; i++) {
@@ -255,21 +264,42 @@ static int rate_run(struct rma *r)
 		m[i].e.peer = r->b.s.main.peer;
 		crew.ctx[i] = &m[i];
 	}
-	for (unsigned int n = 1; n <= most && !ret; n++)
-		if (!(n & (n - 1)) || n == most)
-			ret = rate_row(r, &crew, n);
+	if (!ret)
+		ret = sb_crew_counts(&crew, rate_row, &many);
 	for (unsigned int i = 0; m && i < most; i++)
 		sb_ep_close(&m[i].e);
 	free(m);
 	return ret;
 }
 
+static int processes_run(struct rma *r)
+{
+	struct many many = { r, &r->b.crew };
+
+	return sb_crew_counts(many.crew, rate_row, &many);
+}
+
+/* Another initiator: obeys. */
+static int process_main(int fd, void *arg)
+{
+	static struct member m;
+	struct sb_side s = { .info = NULL };
+	int ret = sb_onesided_join(&s, fd);
+
+	m.e = s.main;
+	(void)arg;
+	if (!ret)
+		ret = sb_crew_obey(fd, member_work, &m);
+	sb_side_close(&s);
+	return ret < 0 ? ret : 0;
+}
+
 static int rma_run(const struct sb_options *o, struct sb_out *out)
 {
 	static struct rma r;
 	size_t room = bench_sizes_largest(&o->sizes);
-	int ret =
-		sb_onesided_open(&r.b, o, out, room > SB_PAGE ? room : SB_PAGE);
+	int ret = sb_onesided_open(
+		&r.b, o, out, room > SB_PAGE ? room : SB_PAGE, process_main);
 	int end;
 
 	for (size_t i = 0; i < o->sizes.n && !ret; i++) {
@@ -278,7 +308,9 @@ static int rma_run(const struct sb_options *o, struct sb_out *out)
 			ret = size_run(&r);
 	}
 	if (!ret)
-		ret = rate_run(&r);
+		ret = threads_run(&r);
+	if (!ret)
+		ret = processes_run(&r);
 	end = sb_onesided_close(&r.b);
 	return ret ? ret : end;
 }
@@ -290,10 +322,12 @@ const struct sb_bench sb_bench_rma = {
 		"memory of the device,\nwhich the initiator maps, beside memcpy; "
 		"of private memory, which goes by CMA,\nbeside the bare system "
 		"call. From 64K on also as bandwidth. Then windows of 64\nwrites, "
-		"by threads with an endpoint each, beside as many memcpy.\n",
+		"by threads with an endpoint each and by processes, beside as "
+		"many memcpy.\n",
 	.sizes = "8,64,512,4K,32K,256K,1M,16M",
 	.quick = "8,64,4K,1M",
 	.threads = 2,
+	.processes = 2,
 	.axes = { .title = "RMA",
 		  .x = "bytes",
 		  .y = "ns",
