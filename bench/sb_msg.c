@@ -17,6 +17,7 @@
 
 #include "bench/clock.h"
 #include "bench/order.h"
+#include "bench/sb_crew.h"
 #include "bench/sb_proc.h"
 #include "bench/sb_raw.h"
 #include "bench/sb_side.h"
@@ -29,6 +30,9 @@ enum {
 	BLOCK_NS = 1000000,   /* a block lasts at least so long */
 	RATE_LEN = 8,	      /* of the row with many */
 	BANDWIDTH_LEN = 4096, /* from here on also with a window */
+	ROOM = 16 << 20,      /* bytes of a window of messages, at least */
+	ROOM_PAIR = 1 << 16,  /* likewise, of those with many at a time */
+	PAIR_ROUNDS = 16,     /* windows of an order, then */
 };
 
 /* What a round is. */
@@ -56,7 +60,8 @@ struct side {
 	struct sb_raw raw;  /* its end of the bare lines */
 	struct order order; /* what is done now */
 	int fd;		    /* to the other process */
-	char *in;	    /* room for a message, or a window of them */
+	size_t room;	    /* bytes of each of these: */
+	char *in;	    /* for a message, or a window of them */
 	char *out;	    /* likewise */
 };
 
@@ -277,14 +282,14 @@ static int work_run(void *ctx, uint64_t n, struct sb_set *set)
 
 /* ---- the child ---- */
 
-static int memory_open(struct side *p, size_t room)
+static int memory_open(struct side *p)
 {
-	p->in = aligned_alloc(SB_PAGE, room);
-	p->out = aligned_alloc(SB_PAGE, room);
+	p->in = aligned_alloc(SB_PAGE, p->room);
+	p->out = aligned_alloc(SB_PAGE, p->room);
 	if (!p->in || !p->out)
 		return sb_fail("memory", -FI_ENOMEM);
-	memset(p->in, 1, room);
-	memset(p->out, 1, room);
+	memset(p->in, 1, p->room);
+	memset(p->out, 1, p->room);
 	return 0;
 }
 
@@ -296,18 +301,15 @@ static void side_end(struct side *p)
 	free(p->out);
 }
 
-static size_t room_of(const struct sb_raw *raw)
-{
-	return 4 * raw->room > 16 << 20 ? 4 * raw->room : 16 << 20;
-}
-
 static int follower_main(int fd, void *arg)
 {
-	struct side p = { .fd = fd, .raw = *(struct sb_raw *)arg };
+	/* a copy of the leader's, before it has opened anything */
+	struct side p = *(struct side *)arg;
 	struct sb_hello peer;
 	int32_t answer = 0;
-	int ret = memory_open(&p, room_of(&p.raw));
+	int ret = memory_open(&p);
 
+	p.fd = fd;
 	p.raw.out = 1;
 	if (!ret)
 		ret = sb_side_open(&p.s);
@@ -329,6 +331,7 @@ struct msg {
 	const struct sb_options *o;
 	struct sb_out *out;
 	struct side p;
+	struct sb_crew crew; /* of other pairs */
 	struct sb_set set[KINDS];
 };
 
@@ -428,29 +431,105 @@ static int rows_run(struct msg *m)
 	return ret;
 }
 
-static int msg_open(struct msg *m, struct sb_proc *proc)
+/* ---- pairs at the same time ---- */
+
+/* Forks the follower of @p, for messages of up to @len bytes. */
+static int follower_start(struct side *p, struct sb_proc *proc, size_t len,
+			  int cpu)
 {
-	struct sb_hello peer;
-	int ret = sb_raw_open(&m->p.raw, bench_sizes_largest(&m->o->sizes));
+	int ret = sb_raw_open(&p->raw, len);
 
 	if (!ret)
-		ret = sb_proc_start(proc, follower_main, &m->p.raw,
-				    m->o->pin.cpu[1]);
+		ret = sb_proc_start(proc, follower_main, p, cpu);
 	if (ret)
 		return sb_fail("the other process", ret);
-	m->p.fd = proc->fd;
-	bench_pin_self(m->o->pin.cpu[0]);
-	ret = memory_open(&m->p, room_of(&m->p.raw));
+	p->fd = proc->fd;
+	return 0;
+}
+
+/* Opens the leader's side. */
+static int leader_open(struct side *p)
+{
+	struct sb_hello peer;
+	int ret = memory_open(p);
+
 	if (!ret)
-		ret = sb_side_open(&m->p.s);
-	return ret ? ret : sb_side_meet(&m->p.s, proc->fd, 0, &peer);
+		ret = sb_side_open(&p->s);
+	return ret ? ret : sb_side_meet(&p->s, p->fd, 0, &peer);
+}
+
+enum { PAIR_RAW, PAIR_OURS, PAIR_KINDS };
+
+/* sb_work_fn; an operation is PAIR_ROUNDS windows. */
+static int pair_work(void *ctx, unsigned int what, uint64_t n)
+{
+	static struct sb_set set;
+	struct work w = {
+		.p = ctx,
+		.order = { .kind = what == PAIR_RAW ? RAW_WINDOW : WINDOW,
+			   .window = BENCH_WINDOW,
+			   .len = RATE_LEN },
+	};
+
+	return work_run(&w, n * PAIR_ROUNDS, &set);
+}
+
+/* A worker: leads a follower of its own. */
+static int pair_main(int fd, void *arg)
+{
+	struct sb_proc proc = { .pid = 0 };
+	struct side p = { .room = ROOM_PAIR };
+	int ret = follower_start(&p, &proc, RATE_LEN, -1), end;
+
+	(void)arg;
+	if (!ret)
+		ret = leader_open(&p);
+	if (!ret)
+		ret = sb_crew_obey(fd, pair_work, &p);
+	end = sb_proc_end(&proc);
+	side_end(&p);
+	return ret ? ret : end;
+}
+
+/* sb_crew_counts() calls it. */
+static int pairs_row(void *ctx, unsigned int n)
+{
+	static struct sb_set set[PAIR_KINDS];
+	struct msg *m = ctx;
+	struct sb_unit unit = { "M/s", 1e3 * BENCH_WINDOW * PAIR_ROUNDS, true };
+	struct sb_case c = { .unit = &unit,
+			     .set = &set[PAIR_OURS],
+			     .floor = &set[PAIR_RAW],
+			     .of = "bare lines" };
+	int ret = sb_crew_measure(&m->crew, n, PAIR_KINDS, &m->o->plan, set);
+
+	snprintf(c.name, sizeof(c.name), "%d B send, %d at a time, %u pair%s",
+		 RATE_LEN, BENCH_WINDOW, n, n == 1 ? "" : "s");
+	return ret ? ret : sb_out_case(m->out, &c);
+}
+
+/* ---- all ---- */
+
+static int msg_open(struct msg *m, struct sb_proc *proc)
+{
+	size_t len = bench_sizes_largest(&m->o->sizes);
+	int ret = sb_crew_start(&m->crew, m->o->processes, pair_main);
+
+	m->p.room = 4 * len > ROOM ? 4 * len : ROOM;
+	m->p.room = (m->p.room + SB_PAGE - 1) / SB_PAGE * SB_PAGE;
+	if (!ret)
+		ret = follower_start(&m->p, proc, len, m->o->pin.cpu[1]);
+	if (ret)
+		return ret;
+	bench_pin_self(m->o->pin.cpu[0]);
+	return leader_open(&m->p);
 }
 
 static int msg_run(const struct sb_options *o, struct sb_out *out)
 {
 	struct sb_proc proc = { .pid = 0 };
 	struct msg *m = calloc(1, sizeof(*m));
-	int ret, end;
+	int ret, end, one;
 
 	if (!m)
 		return -ENOMEM;
@@ -459,10 +538,13 @@ static int msg_run(const struct sb_options *o, struct sb_out *out)
 	ret = msg_open(m, &proc);
 	if (!ret)
 		ret = rows_run(m);
+	if (!ret)
+		ret = sb_crew_counts(&m->crew, pairs_row, m);
 	end = sb_proc_end(&proc);
+	one = sb_crew_end(&m->crew);
 	side_end(&m->p);
 	free(m);
-	return ret ? ret : end;
+	return ret ? ret : end ? end : one;
 }
 
 const struct sb_bench sb_bench_msg = {
@@ -471,10 +553,13 @@ const struct sb_bench sb_bench_msg = {
 	.help = "One way time of fi_tinject and fi_tsend, half of there and back; "
 		"floor: the same by\nbare lines of shared memory and memcpy in "
 		"and out. From 4K on windows of up to 64\nmessages; floor: memcpy. "
-		"Rate of 64 messages of 8 bytes; floor: bare lines.\nMessages are "
-		"not written anew; fi-compare and mpi-compare do that.\n",
+		"Rate of 64 messages of 8 bytes, then by --processes senders\nat a "
+		"time, each with a receiver of its own; floor: bare lines. "
+		"Messages are not\nwritten anew; fi-compare and mpi-compare do "
+		"that.\n",
 	.sizes = "0,8,64,256,1K,4K,32K,256K,2M",
 	.quick = "8,1K,32K",
+	.processes = 2,
 	.axes = { .title = "Messages",
 		  .x = "bytes",
 		  .y = "us",
