@@ -178,6 +178,10 @@ static int row(struct window *w, enum lap lap)
 
 	if (!w->announce && (lap == LAP_BIND || lap == LAP_REBIND))
 		c.most = 1000;
+	c.point.x = w->attached;
+	snprintf(c.point.panel, SB_NAME_MAX, "%s",
+		 w->announce ? "announced" : "unannounced");
+	snprintf(c.point.series, SB_NAME_MAX, "%s", lap_name[lap]);
 	snprintf(c.name, sizeof(c.name), "%s, %s, %u peer%s", lap_name[lap],
 		 w->announce ? "announced" : "unannounced", w->attached,
 		 w->attached == 1 ? "" : "s");
@@ -216,7 +220,7 @@ static int cases_run(struct window *w)
 	unsigned int most = w->o->processes < PEERS ? w->o->processes : PEERS;
 	int ret = case_run(w);
 
-	for (unsigned int n = 1; !ret; n = most) {
+	for (unsigned int n = 1; !ret; n = 2 * n < most ? 2 * n : most) {
 		ret = peers_attach(w, n);
 		for (int i = 0; i < 2 && !ret; i++) {
 			w->announce = i;
@@ -269,10 +273,13 @@ const struct sb_bench sb_bench_window = {
 	.help = "Windows of a page onto a region of 1M: made, bound, bound to "
 		"another part with\nanother key, invalidated, freed; bound and "
 		"invalidated by the transmit queue, with\nthe completion. With 0, "
-		"1 and --processes peers attached; unannounced: no peer\nhas used "
-		"the key, announced: one has. Floor: a locked add; of what is "
+		"1, 2, 4... and --processes peers attached, at most 8; "
+		"unannounced: no\npeer has used the key, announced: one has. Floor: a locked add; of what is "
 		"announced a\nbare membarrier.\n",
 	.processes = 8,
-	.axes = { .title = "Memory windows", .x = "", .y = "ns" },
+	.axes = { .title = "Memory windows",
+		  .x = "peers",
+		  .y = "ns",
+		  .log_y = true },
 	.run = window_run,
 };
