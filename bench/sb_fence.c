@@ -32,12 +32,19 @@ enum {
 	STREAM_LEN = 16 << 20, /* bytes of an operation of the peer */
 	STOP_MS = 50,	       /* the peer is stopped for so long */
 	AMID_US = 200,	       /* an operation is under way for about that */
+	PEERS = 8,	       /* at most */
 };
+
+/*
+ * Times of a chunk: a peer that is in the middle of a transfer leaves when the
+ * chunk ends; the fence comes before that.
+ */
+static const double limit_chunk = 1.5;
 
 /* What is measured. */
 enum what {
 	BARRIER,     /* floor: bare membarrier */
-	CHUNK,	     /* floor: a chunk copied */
+	CHUNK,	     /* floor: a chunk copied by the peer */
 	LOCAL,	     /* a region that no peer may use */
 	UNANNOUNCED, /* no peer has used it */
 	ANNOUNCED,   /* the peer has */
@@ -56,10 +63,10 @@ struct fence {
 	const struct sb_options *o;   /* how long */
 	struct sb_out *out;	      /* where to */
 	struct sb_side s;	      /* the owner */
-	struct sb_peer peer;	      /* who uses keys */
+	struct sb_peer peer[PEERS];   /* who uses keys */
+	unsigned int attached;	      /* so many of them have come */
 	struct sb_mem mem;	      /* what it streams */
 	char *page;		      /* what is registered and closed */
-	char *copy;		      /* a chunk */
 	uint64_t key;		      /* of the next region */
 	struct sb_set set[KINDS + 1]; /* the last: how long it was stopped */
 };
@@ -89,17 +96,19 @@ static int region_open(struct fence *f, enum what what, uint64_t *key,
 	return ret ? sb_fail("fi_mr_reg", ret) : 0;
 }
 
-/* Makes the peer do what the case is about. */
-static int peer_uses(struct fence *f, enum what what, uint64_t key)
+/* Makes the peers do what the case is about. */
+static int peers_use(struct fence *f, enum what what, uint64_t key)
 {
-	int ret;
+	int ret = 0;
 
-	if (what == ANNOUNCED || what == STOPPED)
-		return sb_peer_touch(&f->peer, key);
-	if (what != OWN)
-		return 0;
-	ret = sb_peer_mode(&f->peer, SB_PEER_STREAM, key, STREAM_LEN);
-	usleep(AMID_US);
+	if (what == OWN) {
+		ret = sb_peer_mode(&f->peer[0], SB_PEER_STREAM, key,
+				   STREAM_LEN);
+		usleep(AMID_US);
+	}
+	for (unsigned int i = 0; i < f->attached && !ret; i++)
+		if (what == ANNOUNCED || what == STOPPED)
+			ret = sb_peer_touch(&f->peer[i], key);
 	return ret;
 }
 
@@ -113,14 +122,14 @@ static void *awaken(void *arg)
 /* Stops the peer; a thread lets it go on. */
 static int peer_stop(struct fence *f, pthread_t *thread)
 {
-	pid_t pid = f->peer.proc.pid;
+	pid_t pid = f->peer[0].proc.pid;
 	int status, ret;
 
 	if (kill(pid, SIGSTOP) || waitpid(pid, &status, WUNTRACED) != pid)
 		return sb_fail("stopping the peer", -errno);
 	if (!WIFSTOPPED(status))
 		return sb_fail("the peer", -ECHILD);
-	ret = pthread_create(thread, NULL, awaken, &f->peer.proc.pid);
+	ret = pthread_create(thread, NULL, awaken, &f->peer[0].proc.pid);
 	if (ret)
 		kill(pid, SIGCONT);
 	return -ret;
@@ -164,7 +173,7 @@ static int close_run(void *ctx, uint64_t n, struct sb_set *set)
 		ret = region_open(w->f, w->what, &key, &mr);
 		if (ret)
 			break;
-		ret = peer_uses(w->f, w->what, key);
+		ret = peers_use(w->f, w->what, key);
 		if (ret)
 			fi_close(&mr->fid);
 		else if (w->what == STOPPED)
@@ -178,13 +187,15 @@ static int close_run(void *ctx, uint64_t n, struct sb_set *set)
 static int chunk_run(void *ctx, uint64_t n, struct sb_set *set)
 {
 	struct work *w = ctx;
+	uint64_t ns;
+	int ret = 0;
 
-	(void)set;
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(w->f->copy, w->f->mem.p, SB_CHUNK);
-		__asm__ __volatile__("" ::: "memory");
+	for (uint64_t i = 0; i < n && !ret; i++) {
+		ret = sb_peer_copy(&w->f->peer[0], SB_CHUNK, &ns);
+		if (!ret)
+			sb_set_add(set, (double)ns);
 	}
-	return 0;
+	return ret;
 }
 
 /* ---- groups: the peer is in one state ---- */
@@ -195,17 +206,22 @@ struct group {
 	enum what floor;	/* for all */
 	const char *of;		/* its name */
 	unsigned int mask;	/* 1 << enum what */
+	const char *panel;	/* where it is drawn, by peers; NULL: nowhere */
 };
 
+enum { ASLEEP, LOOKS }; /* in groups: those of several peers, too */
+
 static const struct group groups[] = {
-	{ "peer asleep", SB_PEER_SLEEP, BARRIER, "membarrier",
-	  1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED },
-	{ "peer looks up", SB_PEER_LOOK, BARRIER, "membarrier",
-	  1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED },
-	{ "peer streams", SB_PEER_STREAM, CHUNK, "memcpy of a chunk",
-	  1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED | 1 << OWN },
+	[ASLEEP] = { "peer asleep", SB_PEER_SLEEP, BARRIER, "membarrier",
+		     1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED,
+		     "peers asleep" },
+	[LOOKS] = { "peer looks up", SB_PEER_LOOK, BARRIER, "membarrier",
+		    1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED,
+		    "peers look up" },
+	{ "peer streams", SB_PEER_STREAM, CHUNK, "a chunk copied by the peer",
+	  1 << LOCAL | 1 << UNANNOUNCED | 1 << ANNOUNCED | 1 << OWN, NULL },
 	{ "peer stopped, streaming", SB_PEER_STREAM, KINDS, "the stop",
-	  1 << STOPPED },
+	  1 << STOPPED, NULL },
 };
 
 static struct sb_task task_of(struct fence *f, struct work *w, enum what what)
@@ -215,12 +231,12 @@ static struct sb_task task_of(struct fence *f, struct work *w, enum what what)
 	};
 
 	*w = (struct work){ f, what };
-	if (what == BARRIER)
-		t.run = sb_floor_barrier;
 	if (what == CHUNK)
 		t.run = chunk_run;
-	if (what == BARRIER || what == CHUNK)
+	if (what == BARRIER) {
+		t.run = sb_floor_barrier;
 		t.laps = 0;
+	}
 	/* the peer is back at its stream before the next one */
 	if (what == STOPPED || what == OWN)
 		t.most = 1;
@@ -235,10 +251,17 @@ static int group_rows(struct fence *f, const struct group *g)
 		struct sb_case c = { .unit = &sb_us,
 				     .set = &f->set[i],
 				     .floor = &f->set[g->floor],
-				     .of = g->of };
+				     .of = g->of,
+				     .most_ratio = true,
+				     .point = { .x = f->attached } };
 
 		if (!(g->mask >> i & 1))
 			continue;
+		if (g->floor == CHUNK && (i == ANNOUNCED || i == OWN))
+			c.most = limit_chunk;
+		snprintf(c.point.panel, SB_NAME_MAX, "%s",
+			 g->panel ? g->panel : "");
+		snprintf(c.point.series, SB_NAME_MAX, "%s", what_name[i]);
 		snprintf(c.name, sizeof(c.name), "%s, %s", what_name[i],
 			 i == OWN ? "16M" : g->name);
 		ret = sb_out_case(f->out, &c);
@@ -251,8 +274,11 @@ static int group_run(struct fence *f, const struct group *g)
 	struct sb_task task[KINDS];
 	struct work w[KINDS];
 	size_t n = 0;
-	int ret = sb_peer_mode(&f->peer, g->mode, KEY_STREAM, STREAM_LEN);
+	int ret = 0;
 
+	for (unsigned int i = 0; i < f->attached && !ret; i++)
+		ret = sb_peer_mode(&f->peer[i], g->mode, KEY_STREAM,
+				   STREAM_LEN);
 	memset(f->set, 0, sizeof(f->set));
 	if (g->floor < KINDS)
 		task[n] = task_of(f, &w[n], g->floor), n++;
@@ -270,6 +296,52 @@ static int group_run(struct fence *f, const struct group *g)
 	return ret ? ret : group_rows(f, g);
 }
 
+/* Peers come until there are @n. */
+static int peers_attach(struct fence *f, unsigned int n)
+{
+	int ret = 0;
+
+	for (; f->attached < n && !ret; f->attached += !ret)
+		ret = sb_peer_meet(&f->peer[f->attached], &f->s);
+	return ret;
+}
+
+/* 2, 4... peers that do the same. */
+static int peers_run(struct fence *f)
+{
+	static const char *const does[] = {
+		[ASLEEP] = "asleep", [LOOKS] = "look up"
+	};
+	unsigned int most = f->o->processes < PEERS ? f->o->processes : PEERS;
+	char name[SB_NAME_MAX];
+	int ret = 0;
+
+	for (unsigned int n = 1; n < most && !ret;) {
+		n = 2 * n < most ? 2 * n : most;
+		ret = peers_attach(f, n);
+		for (int i = ASLEEP; i <= LOOKS && !ret; i++) {
+			struct group g = groups[i];
+
+			/* they would show the scheduler */
+			if (i == LOOKS && n > sb_cpus_given())
+				continue;
+			snprintf(name, sizeof(name), "%u peers %s", n, does[i]);
+			g.name = name;
+			ret = group_run(f, &g);
+		}
+	}
+	return ret;
+}
+
+static int peers_start(struct fence *f, const struct sb_options *o)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < PEERS && i < o->processes && !ret; i++)
+		ret = sb_peer_start(&f->peer[i], i ? -1 : o->pin.cpu[1]);
+	return ret;
+}
+
 static int fence_open(struct fence *f)
 {
 	int ret = sb_side_open(&f->s);
@@ -279,26 +351,29 @@ static int fence_open(struct fence *f)
 	if (!ret)
 		ret = sb_mem_give(&f->s, &f->mem, KEY_STREAM);
 	if (!ret)
-		ret = sb_peer_meet(&f->peer, &f->s);
+		ret = peers_attach(f, 1);
 	f->page = aligned_alloc(SB_PAGE, SB_PAGE);
-	f->copy = aligned_alloc(SB_PAGE, SB_CHUNK);
-	if (!ret && (!f->page || !f->copy))
+	if (!ret && !f->page)
 		ret = -FI_ENOMEM;
 	if (ret)
 		return ret;
 	memset(f->page, 1, SB_PAGE);
-	memset(f->copy, 1, SB_CHUNK);
 	return 0;
 }
 
+/* Accepts what is closed. */
 static int fence_close(struct fence *f)
 {
-	int ret = sb_peer_end(&f->peer);
+	int ret = 0, one;
 
+	for (unsigned int i = 0; i < PEERS; i++) {
+		one = sb_peer_end(&f->peer[i]);
+		ret = ret ? ret : one;
+	}
 	sb_mem_free(&f->s, &f->mem);
 	sb_side_close(&f->s);
 	free(f->page);
-	free(f->copy);
+	f->page = NULL;
 	return ret;
 }
 
@@ -309,7 +384,7 @@ static int fence_run(const struct sb_options *o, struct sb_out *out)
 	int ret = f ? sb_fence_many_start(&many) : -ENOMEM, end;
 
 	if (!ret)
-		ret = sb_peer_start(&f->peer, o->pin.cpu[1]);
+		ret = peers_start(f, o);
 	if (ret)
 		goto out;
 	f->o = o;
@@ -319,12 +394,16 @@ static int fence_run(const struct sb_options *o, struct sb_out *out)
 	ret = fence_open(f);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups) && !ret; i++)
 		ret = group_run(f, &groups[i]);
-	end = fence_close(f);
 	if (!ret)
-		ret = end;
+		ret = peers_run(f);
+	/* now, so that they do not disturb what follows */
+	end = fence_close(f);
+	ret = ret ? ret : end;
 	if (!ret)
 		ret = sb_fence_many_run(&many, o, out);
 out:
+	end = f ? fence_close(f) : 0;
+	ret = ret ? ret : end;
 	end = sb_proc_end(&many);
 	free(f);
 	return ret ? ret : end;
@@ -338,10 +417,13 @@ const struct sb_bench sb_bench_fence = {
 		"by what it does meanwhile: sleeps,\nreads 8 bytes of another "
 		"region, streams 16M reads of it, streams the region that\nis "
 		"closed, is stopped (SIGSTOP) for 50 ms. Floor: a bare "
-		"membarrier, the copy of\none chunk (512K), the stop. Nothing is "
-		"pinned.\nThen, pinned, 100,000 regions of a page (--quick: "
+		"membarrier, a chunk\n(512K) that the peer copies from memory of "
+		"the owner's, the stop. Then 2, 4... and\n--processes peers, at "
+		"most 8, that sleep or (as many as there are cores) look up. "
+		"Nothing is pinned.\nThen, pinned, 100,000 regions of a page (--quick: "
 		"10,000) opened one after the\nother, and closed; floor: mlock "
 		"and munlock of each.\n",
-	.axes = { .title = "Close", .x = "", .y = "us" },
+	.processes = 4,
+	.axes = { .title = "Close", .x = "peers", .y = "us", .log_y = true },
 	.run = fence_run,
 };

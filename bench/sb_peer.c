@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,9 +33,12 @@ struct sb_peer_block {
 	rnic_a64 key;	/* parent: of @mode */
 	rnic_a64 len;	/* parent: likewise */
 	rnic_a64 touch; /* parent: key to be read once; 0: none */
-	char pad[24];
+	rnic_a64 copy;	/* parent: bytes to be copied once; 0: none */
+	char pad[16];
 	rnic_a64 done;	   /* peer: the last order that it has obeyed */
 	rnic_a64 failures; /* peer: operations in error */
+	rnic_a64 ns;	   /* peer: time of the last copy */
+	alignas(SB_PAGE) char from[BUF]; /* parent: what is copied */
 };
 
 /* The peer's own. */
@@ -41,6 +46,7 @@ struct self {
 	struct sb_peer_block *b; /* shared */
 	struct sb_side s;	 /* its side */
 	char *buf;		 /* BUF bytes */
+	size_t at;		 /* of the next copy */
 	int fd;			 /* to the parent */
 };
 
@@ -63,6 +69,27 @@ static int read_once(struct self *p, uint64_t key, size_t len)
 		rnic_store64_relaxed(&p->b->failures,
 				     rnic_load64_relaxed(&p->b->failures) + 1);
 	return (int)ret;
+}
+
+/* Copies @len bytes of the parent's, and says how long that took. */
+static int copy_once(struct self *p, size_t len)
+{
+	uint64_t t;
+
+	if (len > BUF)
+		return -EINVAL;
+	/* once, so that the pages are there when a copy is timed */
+	if (!p->at)
+		memcpy(p->buf, p->b->from, BUF);
+	if (len > BUF - p->at)
+		p->at = 0;
+	t = bench_clock_ns();
+	memcpy(p->buf + p->at, p->b->from + p->at, len);
+	__asm__ __volatile__("" ::: "memory");
+	/* relaxed: P3 publishes it */
+	rnic_store64_relaxed(&p->b->ns, bench_clock_ns() - t);
+	p->at += len;
+	return 0;
 }
 
 /* Sleeps until the parent has an order, or is gone: *@gone. */
@@ -95,7 +122,10 @@ static int order_do(struct self *p)
 {
 	/* relaxed: behind P1 */
 	uint64_t touch = rnic_load64_relaxed(&p->b->touch);
+	uint64_t copy = rnic_load64_relaxed(&p->b->copy);
 
+	if (copy)
+		return copy_once(p, copy);
 	return touch ? read_once(p, touch, 8) : mode_do(p);
 }
 
@@ -206,6 +236,22 @@ int sb_peer_touch(struct sb_peer *p, uint64_t key)
 	rnic_store64_relaxed(&p->block->touch, key);
 	ret = order_give(p);
 	rnic_store64_relaxed(&p->block->touch, 0);
+	return ret;
+}
+
+int sb_peer_copy(struct sb_peer *p, size_t len, uint64_t *ns)
+{
+	int ret;
+
+	if (!p->written)
+		memset(p->block->from, 1, BUF);
+	p->written = true;
+	/* relaxed: P2 publishes it */
+	rnic_store64_relaxed(&p->block->copy, len);
+	ret = order_give(p);
+	rnic_store64_relaxed(&p->block->copy, 0);
+	/* relaxed: written before P3 */
+	*ns = rnic_load64_relaxed(&p->block->ns);
 	return ret;
 }
 

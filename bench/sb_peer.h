@@ -27,6 +27,7 @@ struct sb_peer {
 	struct sb_proc proc;	     /* the process */
 	struct sb_peer_block *block; /* shared with it */
 	enum sb_peer_mode mode;	     /* what it does now */
+	bool written;		     /* what it copies has been */
 };
 
 /*
@@ -47,6 +48,13 @@ int sb_peer_touch(struct sb_peer *p, uint64_t key);
  */
 int sb_peer_mode(struct sb_peer *p, enum sb_peer_mode mode, uint64_t key,
 		 size_t len);
+
+/*
+ * Has it copy @len bytes, at most 16 MiB, from memory that this process has
+ * written to its own, each time the next ones of 16 MiB: *@ns is the time of
+ * that. As above.
+ */
+int sb_peer_copy(struct sb_peer *p, size_t len, uint64_t *ns);
 
 /* How many of its operations have failed until now. */
 uint64_t sb_peer_failures(struct sb_peer *p);

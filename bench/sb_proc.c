@@ -35,6 +35,11 @@ void sb_cpus_all(void)
 		sched_setaffinity(0, sizeof(given), &given);
 }
 
+unsigned int sb_cpus_given(void)
+{
+	return (unsigned int)CPU_COUNT(&given);
+}
+
 /* Time that core @cpu has been idle for, in ticks of /proc/stat. */
 static bool idle_ticks(int cpu, unsigned long long *ticks)
 {

@@ -60,6 +60,9 @@ void sb_cpus_save(void);
 /* Binds the calling thread to all of them. Any thread. */
 void sb_cpus_all(void);
 
+/* How many they are; 0 if that is not known. */
+unsigned int sb_cpus_given(void);
+
 /*
  * How many of them have nothing to do while the caller sleeps for a tenth of a
  * second; 0 if that is not known.
