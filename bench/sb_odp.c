@@ -23,10 +23,8 @@
 
 enum {
 	KEY = 3,
-	PAGES = 64,	       /* of a round */
-	WORD = 8,	       /* bytes that are read or written */
-	LEN = PAGES * SB_PAGE, /* bytes of a region */
-	NOT_OFFERED = 1,       /* answer: no such regions */
+	LEN_LEAST = 64 * SB_PAGE, /* bytes of a region */
+	NOT_OFFERED = 1,	  /* answer: no such regions */
 };
 
 /* How the pages are before the parent comes. */
@@ -54,6 +52,7 @@ enum lap {
 struct order {
 	uint32_t state; /* enum state */
 	uint32_t pad;	/* 0 */
+	uint64_t len;	/* bytes of the region, pages */
 };
 
 /* What it says. */
@@ -68,19 +67,20 @@ struct answer {
 
 struct owner {
 	struct sb_side s;  /* its side */
-	char *region;	   /* LEN bytes, under @mr */
-	char *plain;	   /* LEN bytes */
+	size_t len;	   /* bytes of each of these: */
+	char *region;	   /* under @mr */
+	char *plain;	   /* beside it */
 	struct fid_mr *mr; /* or NULL */
 };
 
-static double by_page(uint64_t begin)
+static double by_page(const struct owner *w, uint64_t begin)
 {
-	return (double)(bench_clock_ns() - begin) / PAGES;
+	return (double)(bench_clock_ns() - begin) / (double)(w->len / SB_PAGE);
 }
 
-static int map(char **p)
+static int map(char **p, size_t len)
 {
-	*p = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+	*p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (*p != MAP_FAILED)
 		return 0;
@@ -96,12 +96,12 @@ static int owner_unmap(struct owner *w, struct answer *a)
 
 	if (!w->mr)
 		return 0;
-	ret = munmap(w->region, LEN);
-	a->ns[UNMAP] = by_page(t);
+	ret = munmap(w->region, w->len);
+	a->ns[UNMAP] = by_page(w, t);
 	t = bench_clock_ns();
 	if (!ret)
-		ret = munmap(w->plain, LEN);
-	a->ns[UNMAP_0] = by_page(t);
+		ret = munmap(w->plain, w->len);
+	a->ns[UNMAP_0] = by_page(w, t);
 	if (ret)
 		return sb_fail("munmap", -errno);
 	ret = fi_close(&w->mr->fid);
@@ -111,7 +111,7 @@ static int owner_unmap(struct owner *w, struct answer *a)
 
 static int owner_register(struct owner *w)
 {
-	struct iovec v = { w->region, LEN };
+	struct iovec v = { w->region, w->len };
 	struct fi_mr_attr attr = { .mr_iov = &v,
 				   .iov_count = 1,
 				   .access = SB_REMOTE | FI_READ | FI_WRITE,
@@ -125,33 +125,35 @@ static int owner_register(struct owner *w)
 static int owner_prefetch(struct owner *w, struct answer *a)
 {
 	uint64_t t = bench_clock_ns();
-	int ret = w->s.mr->advise(w->mr, 0, LEN, FI_SHRIMP_PREFETCH_WRITE);
+	int ret = w->s.mr->advise(w->mr, 0, w->len, FI_SHRIMP_PREFETCH_WRITE);
 
-	a->ns[ADVISE] = by_page(t);
+	a->ns[ADVISE] = by_page(w, t);
 	if (ret)
 		return sb_fail("advise", ret);
 	t = bench_clock_ns();
-	ret = madvise(w->plain, LEN, MADV_POPULATE_WRITE);
-	a->ns[POPULATE] = by_page(t);
+	ret = madvise(w->plain, w->len, MADV_POPULATE_WRITE);
+	a->ns[POPULATE] = by_page(w, t);
 	return ret ? sb_fail("madvise", -errno) : 0;
 }
 
-static int owner_round(struct owner *w, enum state state, struct answer *a)
+static int owner_round(struct owner *w, const struct order *o, struct answer *a)
 {
+	enum state state = (enum state)o->state;
 	int ret = owner_unmap(w, a);
 
+	w->len = o->len;
 	if (!ret)
-		ret = map(&w->region);
+		ret = map(&w->region, w->len);
 	if (!ret)
-		ret = map(&w->plain);
+		ret = map(&w->plain, w->len);
 	if (!ret)
 		ret = owner_register(w);
 	if (ret)
 		return ret;
 	a->plain = (uintptr_t)w->plain;
 	if (state == PRESENT) {
-		memset(w->region, 1, LEN);
-		memset(w->plain, 1, LEN);
+		memset(w->region, 1, w->len);
+		memset(w->plain, 1, w->len);
 	}
 	return state == PREFETCHED ? owner_prefetch(w, a) : 0;
 }
@@ -177,7 +179,7 @@ static int owner_main(int fd, void *arg)
 		struct answer a = { .ret = NOT_OFFERED };
 
 		if (SB_OFFERS(&w.s, advise))
-			a.ret = owner_round(&w, (enum state)o.state, &a);
+			a.ret = owner_round(&w, &o, &a);
 		ret = sb_proc_put(fd, &a, sizeof(a));
 	}
 	if (w.mr)
@@ -194,7 +196,7 @@ struct odp {
 	struct sb_proc proc;	    /* the owner */
 	struct sb_side s;	    /* ours */
 	struct sb_hello peer;	    /* what the owner says */
-	char buf[WORD];		    /* read into, written from */
+	char *buf;		    /* read into, written from */
 	struct sb_set set[LAPS];    /* times */
 };
 
@@ -202,15 +204,29 @@ struct work {
 	struct odp *d;
 	enum state state;
 	bool write;
+	size_t len; /* bytes that are read or written, from a page on */
 };
 
-static int touch_ours(struct odp *d, bool write, unsigned int page)
+/* Bytes of the pages that an operation touches. */
+static size_t step(const struct work *w)
 {
+	return (w->len + SB_PAGE - 1) / SB_PAGE * SB_PAGE;
+}
+
+/* Bytes of the region. */
+static size_t region_len(const struct work *w)
+{
+	return step(w) > LEN_LEAST ? step(w) : LEN_LEAST;
+}
+
+static int touch_ours(struct work *w, uint64_t at)
+{
+	struct odp *d = w->d;
 	struct sb_ep *e = &d->s.main;
-	uint64_t at = (uint64_t)page * SB_PAGE;
-	ssize_t ret =
-		write ? fi_write(e->ep, d->buf, WORD, NULL, e->peer, at, KEY, d)
-		      : fi_read(e->ep, d->buf, WORD, NULL, e->peer, at, KEY, d);
+	ssize_t ret = w->write ? fi_write(e->ep, d->buf, w->len, NULL, e->peer,
+					  at, KEY, d)
+			       : fi_read(e->ep, d->buf, w->len, NULL, e->peer,
+					 at, KEY, d);
 
 	if (!ret)
 		ret = sb_ep_wait(e, 1);
@@ -219,31 +235,31 @@ static int touch_ours(struct odp *d, bool write, unsigned int page)
 	return ret ? sb_fail("a touch", ret) : 0;
 }
 
-static int touch_bare(struct odp *d, bool write, uint64_t plain,
-		      unsigned int page)
+static int touch_bare(struct work *w, uint64_t addr)
 {
-	struct iovec own = { d->buf, WORD };
-	struct iovec peer = {
-		(void *)(uintptr_t)(plain + (uint64_t)page * SB_PAGE), WORD
-	};
-	pid_t pid = d->peer.pid;
-	ssize_t n = write ? process_vm_writev(pid, &own, 1, &peer, 1, 0)
-			  : process_vm_readv(pid, &own, 1, &peer, 1, 0);
+	struct iovec own = { w->d->buf, w->len };
+	struct iovec peer = { (void *)(uintptr_t)addr, w->len };
+	pid_t pid = w->d->peer.pid;
+	ssize_t n = w->write ? process_vm_writev(pid, &own, 1, &peer, 1, 0)
+			     : process_vm_readv(pid, &own, 1, &peer, 1, 0);
 
-	return n == WORD ? 0 : sb_fail("process_vm_readv", -errno);
+	if (n == (ssize_t)w->len)
+		return 0;
+	return sb_fail("process_vm_readv", n < 0 ? -errno : -EIO);
 }
 
 /* Each page once. */
 static int pages_touch(struct work *w, uint64_t plain, enum lap lap,
 		       struct sb_set *set)
 {
+	size_t end = region_len(w) - step(w);
 	int ret = 0;
 
-	for (unsigned int i = 0; i < PAGES && !ret; i++) {
+	for (size_t at = 0; at <= end && !ret; at += step(w)) {
 		uint64_t t = bench_clock_ns();
 
-		ret = lap < CMA_FIRST ? touch_ours(w->d, w->write, i)
-				      : touch_bare(w->d, w->write, plain, i);
+		ret = lap < CMA_FIRST ? touch_ours(w, at)
+				      : touch_bare(w, plain + at);
 		if (!ret)
 			sb_set_add(&set[lap], (double)(bench_clock_ns() - t));
 	}
@@ -254,7 +270,7 @@ static int round_run(void *ctx, uint64_t n, struct sb_set *set)
 {
 	static const enum lap lap[] = { FIRST, AGAIN, CMA_FIRST, CMA_AGAIN };
 	struct work *w = ctx;
-	struct order o = { .state = w->state };
+	struct order o = { .state = w->state, .len = region_len(w) };
 	struct answer a;
 	int ret = 0;
 
@@ -281,8 +297,30 @@ static const char *const state_name[STATES] = {
 	[PREFETCHED] = "prefetched",
 };
 
-static int row(struct work *w, enum lap lap, enum lap floor, const char *what,
-	       const char *of)
+static int touch_row(struct work *w, enum lap lap)
+{
+	const char *what = lap == FIRST ? "first touch" : "second touch";
+	const char *how = w->write ? "write" : "read";
+	char size[SB_NAME_MAX];
+	struct sb_case c = {
+		.unit = &sb_us,
+		.set = &w->d->set[lap],
+		.floor = &w->d->set[lap == FIRST ? CMA_FIRST : CMA_AGAIN],
+		.of = w->write ? "process_vm_writev" : "process_vm_readv",
+		.point = { .x = (double)w->len },
+	};
+
+	snprintf(c.name, sizeof(c.name), "%.8s %s, %s, %s",
+		 sb_size_name(size, w->len), what, state_name[w->state], how);
+	snprintf(c.point.panel, SB_NAME_MAX, "%s, %s", state_name[w->state],
+		 how);
+	snprintf(c.point.series, SB_NAME_MAX, "%s", what);
+	return sb_out_case(w->d->out, &c);
+}
+
+/* A row of what the owner does with all pages, in time of one. */
+static int page_row(struct work *w, enum lap lap, enum lap floor,
+		    const char *what, const char *of)
 {
 	struct sb_case c = { .unit = &sb_us,
 			     .set = &w->d->set[lap],
@@ -294,24 +332,26 @@ static int row(struct work *w, enum lap lap, enum lap floor, const char *what,
 	return sb_out_case(w->d->out, &c);
 }
 
-static int rows(struct work *w)
+static int rows(struct work *w, bool first)
 {
-	const char *cma = w->write ? "process_vm_writev" : "process_vm_readv";
-	int ret = row(w, FIRST, CMA_FIRST, "first touch", cma);
+	int ret = touch_row(w, FIRST);
 
 	if (!ret)
-		ret = row(w, AGAIN, CMA_AGAIN, "second touch", cma);
-	if (!ret)
-		ret = row(w, ADVISE, POPULATE, "advise", "MADV_POPULATE_WRITE");
-	if (!ret)
-		ret = row(w, UNMAP, UNMAP_0, "munmap",
-			  "munmap beside the region");
+		ret = touch_row(w, AGAIN);
+	if (!ret && first)
+		ret = page_row(w, ADVISE, POPULATE, "advise",
+			       "MADV_POPULATE_WRITE");
+	if (!ret && first)
+		ret = page_row(w, UNMAP, UNMAP_0, "munmap",
+			       "munmap beside the region");
 	return ret;
 }
 
-static int state_run(struct odp *d, enum state state, bool write)
+/* Rows of one length; only the @first has those that have none. */
+static int state_run(struct odp *d, enum state state, bool write, size_t len,
+		     bool first)
 {
-	struct work w = { d, state, write };
+	struct work w = { d, state, write, len };
 	struct sb_task task = { .run = round_run,
 				.ctx = &w,
 				.set = d->set,
@@ -319,16 +359,22 @@ static int state_run(struct odp *d, enum state state, bool write)
 				.most = 1 };
 	int ret = sb_measure(&d->o->plan, &task, 1);
 
-	return ret ? ret : rows(&w);
+	return ret ? ret : rows(&w, first);
 }
 
 static int states_run(struct odp *d)
 {
+	bool first = true;
 	int ret = 0;
 
-	for (int s = 0; s < STATES && !ret; s++)
-		for (int write = 0; write < 2 && !ret; write++)
-			ret = state_run(d, (enum state)s, write);
+	for (size_t i = 0; i < d->o->sizes.n && !ret; i++) {
+		size_t len = d->o->sizes.byte[i];
+
+		for (int k = 0; k < 2 * STATES && len && !ret; k++)
+			ret = state_run(d, (enum state)(k / 2), k % 2, len,
+					first);
+		first &= !len;
+	}
 	if (ret != NOT_OFFERED)
 		return ret;
 	sb_out_note(d->out, "on demand: not offered by this provider");
@@ -349,13 +395,15 @@ static int odp_run(const struct sb_options *o, struct sb_out *out)
 	d->o = o;
 	d->out = out;
 	bench_pin_self(o->pin.cpu[0]);
-	ret = sb_side_open(&d->s);
+	d->buf = calloc(1, bench_sizes_largest(&o->sizes) + 1);
+	ret = d->buf ? sb_side_open(&d->s) : -ENOMEM;
 	if (!ret)
 		ret = sb_side_meet(&d->s, d->proc.fd, 0, &d->peer);
 	if (!ret)
 		ret = states_run(d);
 	end = sb_proc_end(&d->proc);
 	sb_side_close(&d->s);
+	free(d->buf);
 	free(d);
 	return ret ? ret : end;
 }
@@ -364,11 +412,17 @@ const struct sb_bench sb_bench_odp = {
 	.name = "odp",
 	.about = "touch pages that are made on demand",
 	.help = "Pages of a region on demand, 64 a round: fresh ones, such that "
-		"their owner has\ntouched, prefetched ones; 8 bytes of each read "
-		"or written by a peer, and then again.\nFloor: process_vm_readv "
+		"their owner has\ntouched, prefetched ones; read or written by a "
+		"peer, so many bytes from a page on,\nand then again. Floor: process_vm_readv "
 		"or process_vm_writev of pages in the same state. Advice, and\n"
 		"munmap under the region, for each page; floor: "
 		"MADV_POPULATE_WRITE, and munmap,\nof pages beside it.\n",
-	.axes = { .title = "Paging on demand", .x = "", .y = "us" },
+	.sizes = "8,4K,16K,64K,256K",
+	.quick = "8,64K",
+	.axes = { .title = "Paging on demand",
+		  .x = "bytes",
+		  .y = "us",
+		  .log_x = true,
+		  .log_y = true },
 	.run = odp_run,
 };
