@@ -33,17 +33,20 @@ static const uint32_t capacity[] = { 64,   128,	 256,  512,   1024,
 enum { CAPACITIES = sizeof(capacity) / sizeof(*capacity) };
 
 static const uint32_t ways[] = { 1, 2, 4, 16, 64 };
-enum { WAYSES = sizeof(ways) / sizeof(*ways) };
+enum {
+	WAYSES = sizeof(ways) / sizeof(*ways),
+	TIMED = POLICIES + WAYSES, /* caches whose times take turns */
+};
 
 struct cache {
-	const struct sb_options *o;	 /* how long */
-	struct sb_out *out;		 /* where to */
-	uint32_t *pick;			 /* a stream */
-	size_t n;			 /* its length */
-	uint64_t word;			 /* of the floor */
-	struct sb_device d;		 /* for times */
-	uint64_t *key;			 /* a stream of its keys */
-	struct sb_set set[POLICIES + 1]; /* times, then the floor */
+	const struct sb_options *o;   /* how long */
+	struct sb_out *out;	      /* where to */
+	uint32_t *pick;		      /* a stream */
+	size_t n;		      /* its length */
+	uint64_t word;		      /* of the floor */
+	struct sb_device d;	      /* for times */
+	uint64_t *key;		      /* a stream of its keys */
+	struct sb_set set[TIMED + 1]; /* times, then the floor */
 };
 
 /* ---- hit rates ---- */
@@ -190,62 +193,98 @@ static int walk_run(void *ctx, uint64_t n, struct sb_set *set)
 	return ret ? sb_device_fail("rnic_resolve", ret) : 0;
 }
 
-static int time_row(struct cache *c, enum sb_pattern p, uint32_t entries,
-		    int policy)
+/* The cache of the i-th of TIMED: by policy, then by ways. */
+static struct rnic_keycache_cfg timed_cfg(int i, uint32_t entries)
 {
-	struct sb_case row = { .unit = &sb_ns,
-			       .set = &c->set[policy],
-			       .floor = &c->set[POLICIES],
-			       .of = "locked add" };
+	struct rnic_keycache_cfg cfg = { .entries = entries, .ways = WAYS };
 
-	snprintf(row.name, sizeof(row.name), "%s, %u entries, %s, lookup",
-		 sb_pattern_name(p), entries, sb_policy_name[policy]);
+	if (i < POLICIES)
+		cfg.policy = (enum rnic_keycache_policy)i;
+	else
+		cfg.policy = RNIC_KEYCACHE_LRU;
+	if (i >= POLICIES)
+		cfg.ways = ways[i - POLICIES];
+	return cfg;
+}
+
+static int time_row(struct cache *c, enum sb_pattern p, uint32_t entries, int i)
+{
+	const struct rnic_keycache_cfg cfg = timed_cfg(i, entries);
+	const char *policy = sb_policy_name[cfg.policy];
+	struct sb_case row = { .unit = &sb_ns,
+			       .set = &c->set[i],
+			       .floor = &c->set[TIMED],
+			       .of = "locked add",
+			       .point = { .x = entries } };
+
+	if (i < POLICIES)
+		snprintf(row.name, sizeof(row.name),
+			 "%s, %u entries, %s, lookup", sb_pattern_name(p),
+			 entries, policy);
+	else
+		snprintf(row.name, sizeof(row.name),
+			 "%s, %u entries, %u way%s, lookup", sb_pattern_name(p),
+			 entries, cfg.ways, cfg.ways == 1 ? "" : "s");
+	snprintf(row.point.panel, SB_NAME_MAX, "%s, time, %s",
+		 sb_pattern_name(p),
+		 i < POLICIES ? "8 ways, by policy" : "lru, by ways");
+	if (i < POLICIES)
+		snprintf(row.point.series, SB_NAME_MAX, "%s", policy);
+	else
+		snprintf(row.point.series, SB_NAME_MAX, "%u", cfg.ways);
 	return sb_out_case(c->out, &row);
 }
 
-/* All policies take turns on the same stream. */
+/* Each of TIMED has a reader, with an empty cache. */
+static int walks_open(struct cache *c, struct walk *w, uint32_t entries)
+{
+	int ret = 0;
+
+	for (int i = 0; i < TIMED && !ret; i++) {
+		const struct rnic_keycache_cfg cfg = timed_cfg(i, entries);
+
+		w[i] = (struct walk){ .c = c };
+		ret = sb_reader_open(&w[i].rd, &c->d.addr, &cfg);
+	}
+	return ret;
+}
+
+/* All take turns on the same stream. */
 static int times_of(struct cache *c, struct walk *w, enum sb_pattern p,
 		    uint32_t entries)
 {
-	struct sb_task task[POLICIES + 1];
-	int ret = 0;
+	struct sb_task task[TIMED + 1];
+	int ret = walks_open(c, w, entries);
 
 	sb_pattern_fill(p, entries, c->pick, c->n);
 	for (size_t i = 0; i < c->n; i++)
 		c->key[i] = c->d.key[c->pick[i]];
-	for (int i = 0; i < POLICIES && !ret; i++) {
-		const struct rnic_keycache_cfg cfg = {
-			.entries = entries,
-			.ways = WAYS,
-			.policy = (enum rnic_keycache_policy)i,
-		};
-
-		w[i].c = c;
-		ret = sb_reader_open(&w[i].rd, &c->d.addr, &cfg);
+	for (int i = 0; i < TIMED; i++)
 		task[i] = (struct sb_task){ .run = walk_run,
 					    .ctx = &w[i],
 					    .set = &c->set[i] };
-	}
-	task[POLICIES] = (struct sb_task){ .run = sb_floor_add,
-					   .ctx = &c->word,
-					   .set = &c->set[POLICIES] };
+	task[TIMED] = (struct sb_task){ .run = sb_floor_add,
+					.ctx = &c->word,
+					.set = &c->set[TIMED] };
 	if (!ret)
-		ret = sb_measure(&c->o->plan, task, POLICIES + 1);
-	for (int i = 0; i < POLICIES; i++)
+		ret = sb_measure(&c->o->plan, task, TIMED + 1);
+	for (int i = 0; i < TIMED; i++)
 		sb_reader_close(&w[i].rd);
-	for (int i = 0; i < POLICIES && !ret; i++)
+	for (int i = 0; i < TIMED && !ret; i++)
 		ret = time_row(c, p, entries, i);
 	return ret;
 }
 
 static int times_run(struct cache *c)
 {
-	struct walk *w = calloc(POLICIES, sizeof(*w));
+	struct walk *w = calloc(TIMED, sizeof(*w));
 	int ret = w ? sb_device_open(&c->d, SB_PATTERN_KEYS) : -ENOMEM;
 
 	for (int p = 0; p < SB_PATTERNS; p++)
-		for (uint32_t n = 256; n <= 4096 && !ret; n *= 16)
-			ret = times_of(c, w, (enum sb_pattern)p, n);
+		for (int i = 0; i < CAPACITIES && !ret; i++)
+			if (shown(c, i))
+				ret = times_of(c, w, (enum sb_pattern)p,
+					       capacity[i]);
 	sb_device_close(&c->d);
 	free(w);
 	return ret;
@@ -290,12 +329,13 @@ const struct sb_bench sb_bench_keycache = {
 		"lookups in a simulation by the device's own code, so that noise "
 		"is none; the\nfigures of blocks of a stream. Then the time of a "
 		"lookup in a device with such a\ncache; floor: a locked add. "
-		"--plot draws the hit rates.\n",
-	.axes = { .title = "Hit rate of a key cache",
+		"--plot draws the hit rates and the times.\n",
+	.axes = { .title = "Hit rate of a key cache, time of a lookup",
 		  .x = "entries",
 		  .y = "percent",
 		  .log_x = true,
 		  .y_step = 25,
-		  .y_most = 100 },
+		  .y_most = 100,
+		  .y_unit = "%" },
 	.run = keycache_run,
 };

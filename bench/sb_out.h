@@ -84,6 +84,11 @@ struct sb_axes {
 	bool log_y;	   /* in steps of 10 */
 	double y_step;	   /* of the labels; 0: as gnuplot likes */
 	double y_most;	   /* from 0 to this; 0: likewise */
+	/*
+	 * The unit that y, y_step and y_most are for, NULL: all; a panel of
+	 * rows of another one has that for its label, and an axis of its own.
+	 */
+	const char *y_unit;
 };
 
 /** Where rows go; zeroed memory is closed. */

@@ -341,6 +341,36 @@ static void each_series_is_a_curve(void **state)
 	page.out.plot = NULL;
 }
 
+static void a_panel_of_another_unit_has_its_own_axis(void **state)
+{
+	const char *percent, *time;
+	struct sb_row r = plain;
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	(void)state;
+	page.out.axes = (struct sb_axes){
+		.x = "x", .y = "percent", .y_most = 100, .y_unit = "%"
+	};
+	snprintf(r.point.panel, SB_NAME_MAX, "rate");
+	r.unit = "%";
+	sb_out_row(&page.out, &r);
+	point_add("time", "one", 1);
+	assert_int_equal(sb_plot_write(&page.out, to), 2);
+	fclose(to);
+	percent = strstr(text, "set ylabel \"percent\"");
+	time = strstr(text, "set ylabel \"ns\"");
+	assert_non_null(percent);
+	assert_non_null(time);
+	assert_true(percent < time);
+	assert_non_null(strstr(percent, "set yrange [0:100]"));
+	assert_true(strstr(percent, "set yrange [0:100]") < time);
+	assert_null(strstr(time, "[0:100]"));
+	assert_non_null(strstr(time, "set yrange [0:*]"));
+	free(text);
+}
+
 static void nothing_to_draw_is_an_error(void **state)
 {
 	(void)state;
@@ -418,6 +448,7 @@ int main(void)
 		TEST(a_rate_has_a_lowest_ratio),
 		TEST(without_floor_no_ratio_is_met),
 		TEST(each_series_is_a_curve),
+		TEST(a_panel_of_another_unit_has_its_own_axis),
 		TEST(nothing_to_draw_is_an_error),
 		TEST(without_gnuplot_is_an_error),
 		TEST(a_picture_is_checked_first),

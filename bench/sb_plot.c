@@ -70,6 +70,33 @@ static void points_write(const struct sb_out *o, const char *panel,
 	}
 }
 
+/* The unit of the rows of @panel. */
+static const char *unit_of(const struct sb_out *o, const char *panel)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (!strcmp(o->row[i].point.panel, panel))
+			return o->row[i].unit;
+	return "";
+}
+
+/* What panels may have different ones of: after each other, so set anew. */
+static void y_axis_write(const struct sb_out *o, const char *panel, FILE *to)
+{
+	const struct sb_axes *a = &o->axes;
+	const char *unit = unit_of(o, panel);
+	bool own = a->y_unit && strcmp(unit, a->y_unit);
+
+	fprintf(to, "set ylabel \"%s\"\n", own ? unit : a->y ? a->y : "");
+	if (!own && a->y_step > 0)
+		fprintf(to, "set ytics %g\n", a->y_step);
+	else
+		fprintf(to, "set ytics autofreq\n");
+	if (!own && a->y_most > 0)
+		fprintf(to, "set yrange [0:%g]\n", a->y_most);
+	else
+		fprintf(to, "set yrange [%s:*]\n", own ? "0" : "*");
+}
+
 /* Its points, then the command that draws them. */
 static int panel_write(const struct sb_out *o, const char *panel, FILE *to)
 {
@@ -80,6 +107,7 @@ static int panel_write(const struct sb_out *o, const char *panel, FILE *to)
 		points_write(o, panel, l.name[i], to);
 		fprintf(to, "EOD\n");
 	}
+	y_axis_write(o, panel, to);
 	fprintf(to, "set title \"%s\"\nplot", panel);
 	for (unsigned int i = 0; i < l.n; i++)
 		fprintf(to,
@@ -104,18 +132,14 @@ static void head_write(const struct sb_out *o, unsigned int panels, FILE *to)
 		"set grid lt 1 lc \"gray\" lw 0.5\nset border 3\n"
 		"set tics nomirror\nunset mxtics\nunset mytics\n"
 		"set key bottom right\n"
-		"set xlabel \"%s\"\nset ylabel \"%s\"\n",
+		"set xlabel \"%s\"\n",
 		cols * WIDTH, rows * HEIGHT + TITLE_ROOM,
 		o->plot ? o->plot : "", rows, cols, a->title ? a->title : "",
-		a->x ? a->x : "", a->y ? a->y : "");
+		a->x ? a->x : "");
 	if (a->log_x)
 		fprintf(to, "set logscale x 16\nset format x \"%%.0b%%B\"\n");
 	if (a->log_y)
 		fprintf(to, "set logscale y 10\n");
-	if (a->y_step > 0)
-		fprintf(to, "set ytics %g\n", a->y_step);
-	if (a->y_most > 0)
-		fprintf(to, "set yrange [0:%g]\n", a->y_most);
 }
 
 int sb_plot_write(const struct sb_out *o, FILE *to)
