@@ -122,6 +122,7 @@ UNIT_TESTS += \
 	bench/sb_pattern_test \
 	bench/stats_test
 SCRIPT_TESTS += \
+	bench/sb_quick_test \
 	bench/sb_smoke_test \
 	bench/table_test
 
@@ -137,6 +138,7 @@ EXTRA_DIST += \
 	bench/driver.sh \
 	bench/fi-compare \
 	bench/mpi-compare \
+	bench/sb_quick_test \
 	bench/sb_smoke_test \
 	bench/table.awk \
 	bench/table_test
