@@ -314,11 +314,12 @@ static int atomic_run(const struct sb_options *o, struct sb_out *out)
 const struct sb_bench sb_bench_atomic = {
 	.name = "atomic",
 	.about = "atomics on another process's memory",
-	.help = "Arrays of 8 byte elements, with their completion: of memory of "
-		"the device, done by\nthe initiator's CPU; of private memory, and "
-		"of what is not aligned, done by the\nowner. Floor: a locked add "
-		"of each element in memory of one's own. Then windows\nof 64 "
-		"fetch-adds by threads with an endpoint each, and by processes.\n",
+	.help = "Arrays of 8 byte elements, with their completion: of memory "
+		"of the device, done\nby the initiator's CPU; of private "
+		"memory, and of what is not aligned, done by\nthe owner. "
+		"Floor: a locked add of each element in memory of one's own. "
+		"Then\nwindows of 64 fetch-adds by threads with an endpoint "
+		"each, and by processes.\n",
 	.sizes = "8,64,512,4K",
 	.quick = "8,512",
 	.threads = 2,

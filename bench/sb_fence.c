@@ -413,16 +413,17 @@ const struct sb_bench sb_bench_fence = {
 	.name = "fence",
 	.about = "close a region whose key peers know",
 	.help = "By what the peer has done with the key: nothing, it could not "
-		"(never shared),\nnothing (unannounced), a read (announced); and "
-		"by what it does meanwhile: sleeps,\nreads 8 bytes of another "
-		"region, streams 16M reads of it, streams the region that\nis "
-		"closed, is stopped (SIGSTOP) for 50 ms. Floor: a bare "
-		"membarrier, a chunk\n(512K) that the peer copies from memory of "
-		"the owner's, the stop. Then 2, 4... and\n--processes peers, at "
-		"most 8, that sleep or (as many as there are cores) look up. "
-		"Nothing is pinned.\nThen, pinned, 100,000 regions of a page (--quick: "
-		"10,000) opened one after the\nother, and closed; floor: mlock "
-		"and munlock of each.\n",
+		"(never shared),\nnothing (unannounced), a read (announced); "
+		"and by what it does meanwhile:\nsleeps, reads 8 bytes of "
+		"another region, streams 16M reads of it, streams the\nregion "
+		"that is closed, is stopped (SIGSTOP) for 50 ms. Floor: a "
+		"bare\nmembarrier, a chunk (512K) that the peer copies from "
+		"memory of the owner's, the\nstop. Then 2, 4... and "
+		"--processes peers, at most 8, that sleep or (as many "
+		"as\nthere are cores) look up. Nothing is pinned.\nThen, "
+		"pinned, 100,000 regions of a page (--quick: 10,000) opened "
+		"one after the\nother, and closed; floor: mlock and munlock of "
+		"each.\n",
 	.processes = 4,
 	.axes = { .title = "Close", .x = "peers", .y = "us", .log_y = true },
 	.run = fence_run,

@@ -292,13 +292,14 @@ const struct sb_bench sb_bench_lookup = {
 	.name = "lookup",
 	.about = "find memory by its key",
 	.help = "Hits and misses of a key cache as it is by default, floor: a "
-		"locked add; of keys that\nthe user chose, beside those of keys "
-		"of the provider's; random keys out of 1 to\n10^6, by policy of "
-		"the cache, floor: a locked add. Then 0 to --processes readers of one\nkey while its owner makes "
-		"and closes others every 100, 10 and 1 us and without\npause, "
-		"fences the key that they use, or calls membarrier; floor: the "
-		"same lookups\nwhile nobody closes, of what the owner does a "
-		"bare membarrier.\n",
+		"locked add; of\nkeys that the user chose, beside those of "
+		"keys of the provider's; random keys\nout of 1 to 10^6, by "
+		"policy of the cache, floor: a locked add. Then 0 "
+		"to\n--processes readers of one key while its owner makes and "
+		"closes others every\n100, 10 and 1 us and without pause, "
+		"fences the key that they use, or calls\nmembarrier; floor: "
+		"the same lookups while nobody closes, of what the owner "
+		"does\na bare membarrier.\n",
 	.processes = 4,
 	.axes = { .title = "Lookup by key",
 		  .x = "keys",

@@ -550,13 +550,13 @@ static int msg_run(const struct sb_options *o, struct sb_out *out)
 const struct sb_bench sb_bench_msg = {
 	.name = "msg",
 	.about = "tagged messages between two processes",
-	.help = "One way time of fi_tinject and fi_tsend, half of there and back; "
-		"floor: the same by\nbare lines of shared memory and memcpy in "
-		"and out. From 4K on windows of up to 64\nmessages; floor: memcpy. "
-		"Rate of 64 messages of 8 bytes, then by --processes senders\nat a "
-		"time, each with a receiver of its own; floor: bare lines. "
-		"Messages are not\nwritten anew; fi-compare and mpi-compare do "
-		"that.\n",
+	.help = "One way time of fi_tinject and fi_tsend, half of there and "
+		"back; floor: the\nsame by bare lines of shared memory and "
+		"memcpy in and out. From 4K on windows\nof up to 64 messages; "
+		"floor: memcpy. Rate of 64 messages of 8 bytes, then "
+		"by\n--processes senders at a time, each with a receiver of "
+		"its own; floor: bare\nlines. Messages are not written anew; "
+		"fi-compare and mpi-compare do that.\n",
 	.sizes = "0,8,64,256,1K,4K,32K,256K,2M",
 	.quick = "8,1K,32K",
 	.processes = 2,

@@ -411,12 +411,13 @@ static int odp_run(const struct sb_options *o, struct sb_out *out)
 const struct sb_bench sb_bench_odp = {
 	.name = "odp",
 	.about = "touch pages that are made on demand",
-	.help = "Pages of a region on demand, 64 a round: fresh ones, such that "
-		"their owner has\ntouched, prefetched ones; read or written by a "
-		"peer, so many bytes from a page on,\nand then again. Floor: process_vm_readv "
-		"or process_vm_writev of pages in the same state. Advice, and\n"
-		"munmap under the region, for each page; floor: "
-		"MADV_POPULATE_WRITE, and munmap,\nof pages beside it.\n",
+	.help = "Pages of a region on demand, 64 a round: fresh ones, such "
+		"that their owner has\ntouched, prefetched ones; read or "
+		"written by a peer, so many bytes from a page\non, and then "
+		"again. Floor: process_vm_readv or process_vm_writev of pages "
+		"in\nthe same state. Advice, and munmap under the region, for "
+		"each page; floor:\nMADV_POPULATE_WRITE, and munmap, of pages "
+		"beside it.\n",
 	.sizes = "8,4K,16K,64K,256K",
 	.quick = "8,64K",
 	.axes = { .title = "Paging on demand",

@@ -360,13 +360,14 @@ static int reg_run(const struct sb_options *o, struct sb_out *out)
 const struct sb_bench sb_bench_reg = {
 	.name = "reg",
 	.about = "register memory and close the region",
-	.help = "Sizes: pages that are there, fresh ones (given back before each "
-		"time),\nhuge ones; on demand, where nothing is pinned; 4K for "
-		"no peer (local).\nThen batches, for each region; and threads of "
-		"one process, and processes, at the\nsame time: 4K registered "
-		"and closed, thousands a second for each; of "
-		"processes also beside what\none alone reaches, in turns.\nFloor: mlock and "
-		"munlock of the same pages, in the same manner.\n",
+	.help = "Sizes: pages that are there, fresh ones (given back before "
+		"each time), huge\nones; on demand, where nothing is pinned; "
+		"4K for no peer (local).\nThen batches, for each region; and "
+		"threads of one process, and processes, at\nthe same time: 4K "
+		"registered and closed, thousands a second for each; "
+		"of\nprocesses also beside what one alone reaches, in "
+		"turns.\nFloor: mlock and munlock of the same pages, in the "
+		"same manner.\n",
 	.sizes = "4K,64K,1M,16M,256M,1G",
 	.quick = "4K,2M,64M",
 	.threads = 2,

@@ -319,11 +319,11 @@ const struct sb_bench sb_bench_rma = {
 	.name = "rma",
 	.about = "read and write another process's memory",
 	.help = "Writes, injected writes and reads with their completion: of "
-		"memory of the device,\nwhich the initiator maps, beside memcpy; "
-		"of private memory, which goes by CMA,\nbeside the bare system "
-		"call. From 64K on also as bandwidth. Then windows of 64\nwrites, "
-		"by threads with an endpoint each and by processes, beside as "
-		"many memcpy.\n",
+		"memory of the\ndevice, which the initiator maps, beside "
+		"memcpy; of private memory, which goes\nby CMA, beside the "
+		"bare system call. From 64K on also as bandwidth. "
+		"Then\nwindows of 64 writes, by threads with an endpoint each "
+		"and by processes, beside\nas many memcpy.\n",
 	.sizes = "8,64,512,4K,32K,256K,1M,16M",
 	.quick = "8,64,4K,1M",
 	.threads = 2,

@@ -272,10 +272,11 @@ const struct sb_bench sb_bench_window = {
 	.about = "bind memory windows",
 	.help = "Windows of a page onto a region of 1M: made, bound, bound to "
 		"another part with\nanother key, invalidated, freed; bound and "
-		"invalidated by the transmit queue, with\nthe completion. With 0, "
-		"1, 2, 4... and --processes peers attached, at most 8; "
-		"unannounced: no\npeer has used the key, announced: one has. Floor: a locked add; of what is "
-		"announced a\nbare membarrier.\n",
+		"invalidated by the transmit queue,\nwith the completion. With "
+		"0, 1, 2, 4... and --processes peers attached, at most\n8; "
+		"unannounced: no peer has used the key, announced: one has. "
+		"Floor: a locked\nadd; of what is announced a bare "
+		"membarrier.\n",
 	.processes = 8,
 	.axes = { .title = "Memory windows",
 		  .x = "peers",
