@@ -602,6 +602,52 @@ void rnic_odp_drop(struct rnic_odp *o, uint64_t va, uint64_t len)
 	pthread_mutex_unlock(&o->lock);
 }
 
+/* What pages have in common that are told of as one. */
+static uint64_t kind_of(uint64_t entry)
+{
+	uint64_t differ = ~(uint64_t)(RNIC_PAGE - 1) | RNIC_LEAF_READ;
+
+	return entry & RNIC_LEAF_VALID ? entry & ~differ : 0;
+}
+
+/* True if entry @e, number @i of its table, with pins @b, is as @l says. */
+static bool is_alike(const rnic_a64 *e, const struct rnic_odp_block *b,
+		     unsigned int i, const struct rnic_odp_look *l)
+{
+	/* relaxed: it may be old when it is told */
+	uint64_t kind = kind_of(rnic_load64_relaxed(e));
+
+	return kind == l->leaf && (!kind || is_pinned(b, i) == l->pinned);
+}
+
+/* rnic_odp_look() of a page @va. The lock is held. */
+static void look(const struct rnic_odp *o, uint64_t va, struct rnic_odp_look *l)
+{
+	const struct rnic_odp_block *b = block_find(o, va);
+	unsigned int first = index_of(o, va), i = 1;
+	const rnic_a64 *e =
+		rnic_mtt_entry(o->cfg.mtt, o->root, o->cfg.va, va, &l->bytes);
+
+	l->leaf = 0;
+	l->pinned = false;
+	if (!e)
+		return;
+	/* relaxed: as above */
+	l->leaf = kind_of(rnic_load64_relaxed(e));
+	/* an absent page may have a pin that is yet to be given back */
+	l->pinned = l->leaf && is_pinned(b, first);
+	while (i < l->bytes / RNIC_PAGE && is_alike(&e[i], b, first + i, l))
+		i++;
+	l->bytes = (uint64_t)i * RNIC_PAGE;
+}
+
+void rnic_odp_look(struct rnic_odp *o, uint64_t va, struct rnic_odp_look *l)
+{
+	pthread_mutex_lock(&o->lock);
+	look(o, rnic_page_down(va), l);
+	pthread_mutex_unlock(&o->lock);
+}
+
 uint64_t rnic_odp_present(const struct rnic_odp *o)
 {
 	uint64_t va = rnic_page_down(o->cfg.va), end = end_of(o), n = 0, bytes;

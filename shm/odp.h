@@ -120,6 +120,21 @@ void rnic_odp_drop(struct rnic_odp *o, uint64_t va, uint64_t len);
 /* Gives back pins of pages that are absent. Any thread; waits for no fault. */
 void rnic_odp_tidy(struct rnic_odp *o);
 
+/* Pages of a region on demand that follow each other and are alike. */
+struct rnic_odp_look {
+	uint64_t bytes; /* whole pages, at least one */
+	uint64_t leaf;	/* its low bits say where they lie; 0: absent */
+	bool pinned;	/* by the region */
+};
+
+/*
+ * What the pages from that of @va on, in the region, are now: *@l ends where
+ * they differ, or at a table's end, perhaps beyond the region. A table that is
+ * not there is one look. Any thread outside a reader's section; waits for
+ * faults.
+ */
+void rnic_odp_look(struct rnic_odp *o, uint64_t va, struct rnic_odp_look *l);
+
 /* Pages that are present now, by a scan of the tables. Any thread. */
 uint64_t rnic_odp_present(const struct rnic_odp *o);
 

@@ -289,6 +289,47 @@ static void all_of_it(void **state)
 	assert_int_equal(pinned(), 0);
 }
 
+/* Looks at the pages from @page on: so many are alike, and as it says. */
+static void looks(struct bed *b, size_t page, uint64_t pages, uint64_t leaf,
+		  bool pins)
+{
+	struct rnic_odp_look l;
+
+	rnic_odp_look(&b->p, (uintptr_t)b->m.p + page * PAGE + 100, &l);
+	assert_int_equal(l.bytes, pages * PAGE);
+	assert_int_equal(l.leaf, leaf);
+	assert_int_equal(l.pinned, pins);
+}
+
+/* What is alike is told as one, within a table. */
+static void a_look_at_pages(void **state)
+{
+	struct bed *b = *state;
+	size_t at = first_of_table(b);
+	bool pins;
+
+	make(b, RNIC_PIN_TRY, true);
+	assert_int_equal(fault(b, at + 3, 2, true), 0);
+	/* no table is there */
+	looks(b, 0, at, 0, false);
+	/* read, or to be written: all the same */
+	assert_int_equal(fault(b, at + 5, 1, false), 0);
+	pins = pinned();
+	looks(b, at, 3, 0, false);
+	looks(b, at + 3, 3, RNIC_LEAF_VALID, pins);
+	looks(b, at + 5, 1, RNIC_LEAF_VALID, pins);
+	looks(b, at + 6, 506, 0, false);
+	/* the pin that is left is not told, nor that of the next one */
+	invalidate(b, at + 4, 1);
+	looks(b, at + 3, 1, RNIC_LEAF_VALID, pins);
+	looks(b, at + 4, 1, 0, false);
+	b->p.cfg.pin = RNIC_PIN_OFF;
+	assert_int_equal(fault(b, at + 4, 1, true), 0);
+	looks(b, at + 3, pins ? 1 : 3, RNIC_LEAF_VALID, pins);
+	looks(b, at + 4, pins ? 1 : 2, RNIC_LEAF_VALID, false);
+	unmake(b);
+}
+
 /* As far as it goes; advice takes all or says so. */
 static void what_is_not_there(void **state)
 {
@@ -564,6 +605,7 @@ int main(void)
 		WITH(contract_R11_flat),
 		WITH(contract_R11_states),
 		WITH(pages_in_a_row_are_one_piece),
+		WITH(a_look_at_pages),
 		WITH(all_of_it),
 		WITH(what_is_not_there),
 		WITH(contract_I5_dropped),
