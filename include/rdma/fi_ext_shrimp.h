@@ -428,12 +428,13 @@ struct fi_ops_shrimp_mr {
 	 */
 	int (*invalidate_window)(struct fid_mr *mw);
 	/*
-	 * Fast registration: posts the binding of window @mw, bound to
-	 * nothing, to @n parts (1 to 16, of one or more regions; at most 16
-	 * ranges in all) on the transmit queue of endpoint @ep of the same
-	 * domain. Done in the order of the calls: what is posted on @ep
-	 * afterwards may use, or tell, the key, which fi_mr_key() gives when
-	 * the call has returned. @access, @requested_key: as bind_window.
+	 * Fast registration, of memory that is registered: posts the binding
+	 * of window @mw, bound to nothing, to @n parts (1 to 16, of one or more
+	 * regions; at most 16 ranges in all) on the transmit queue of endpoint
+	 * @ep of the same domain. Done in the order of the calls: what is
+	 * posted on @ep afterwards may use, or tell, the key, which fi_mr_key()
+	 * gives when the call has returned. @access, @requested_key: as
+	 * bind_window.
 	 * @flags: those of fi_sendmsg(3) but FI_INJECT, FI_REMOTE_CQ_DATA and
 	 * FI_MATCH_COMPLETE; FI_FENCE: after all that @ep has under way.
 	 * Completes in the transmit CQ with @context and flags FI_SHRIMP_REG
