@@ -4,8 +4,10 @@
  * What a region or window is: its MPT entry, its translation, its pages.
  *
  * Exclusion: mr_lock for what windows and refreshes change; the object is its
- * client's, who does not close it meanwhile. So its tables stay, and they are
- * walked as any reader would, without a lock.
+ * client's, who does not close it meanwhile, nor, if it is a window, its
+ * regions. So its tables stay, and they are walked as any reader would, without
+ * a lock; those of a region on demand with that of its faults, which protects
+ * pins. A refresh that begins meanwhile makes the answer old, no more.
  */
 #include <errno.h>
 #include <rdma/fi_errno.h>
@@ -18,6 +20,7 @@
 #include "lib/odp.h"
 #include "lib/window.h"
 #include "shm/numa.h"
+#include "shm/odp.h"
 
 enum {
 	NODES = 512,   /* pages asked for at once */
@@ -26,24 +29,36 @@ enum {
 	SHIFT_1G = 30,
 };
 
-/* A query under way. */
-struct query {
-	struct shrimp_mr *mr;		   /* of what */
-	struct fi_shrimp_mr_info info;	   /* gathered */
-	struct fi_shrimp_mr_piece *piece;  /* the caller's */
-	size_t room;			   /* of them */
-	size_t n;			   /* pieces so far */
-	struct fi_shrimp_mr_piece current; /* not yet in @piece; len 0: none */
-	bool nodes;			   /* ask for them */
+/* A range, as it was when the lock was held. */
+struct range {
+	struct rnic_mtt_range r;    /* where, and its translation */
+	const struct shrimp_mr *mr; /* the region that has it */
+	bool pinned;		    /* by that */
+	bool gone;		    /* unmapped under it */
 };
 
-/* Consecutive bytes of one leaf. */
+/* A query under way. */
+struct query {
+	struct shrimp_mr *mr;		    /* of what */
+	struct range range[SHRIMP_IOV_MAX]; /* that it has */
+	size_t nranges;			    /* how many */
+	struct fi_shrimp_mr_info info;	    /* gathered */
+	uint64_t pinned;		    /* bytes */
+	uint64_t gone;			    /* likewise */
+	struct fi_shrimp_mr_piece *piece;   /* the caller's */
+	size_t room;			    /* of them */
+	size_t n;			    /* pieces so far */
+	struct fi_shrimp_mr_piece current;  /* not yet in @piece; len 0: none */
+	bool nodes;			    /* ask for them */
+};
+
+/* Consecutive bytes that are alike, of leaves of one size or of none. */
 struct extent {
 	uint64_t va;	/* owner's address */
 	uint64_t len;	/* bytes */
 	uint32_t shift; /* log2 of the leaf, 0: any length */
 	int32_t space;	/* as in a piece */
-	bool pinned;	/* its range is */
+	uint32_t state; /* likewise, as far as it is known */
 };
 
 /* ---- pieces ---- */
@@ -79,10 +94,11 @@ static struct fi_shrimp_mr_piece piece_of(const struct extent *x, int node)
 					.len = x->len,
 					.leaf = x->shift,
 					.space = x->space,
-					.node = node };
+					.node = node,
+					.state = x->state };
 
-	if (x->pinned)
-		p.state |= FI_SHRIMP_PIECE_PINNED | FI_SHRIMP_PIECE_PRESENT;
+	if (x->state & FI_SHRIMP_PIECE_PINNED)
+		p.state |= FI_SHRIMP_PIECE_PRESENT;
 	if (node >= 0)
 		p.state |= FI_SHRIMP_PIECE_PRESENT;
 	return p;
@@ -120,28 +136,40 @@ static const struct rnic_mtt_page *page_at(void *arg, uint64_t n)
 	return n < pool->npages ? &pool->page[n] : NULL;
 }
 
-static void count_leaf(struct query *q, uint32_t shift)
+static void count_leaves(struct query *q, const struct extent *x)
 {
 	unsigned int i = FI_SHRIMP_LEAF_EXTENT;
+	uint64_t in, n = 1;
 
-	if (shift == SHIFT_4K)
+	if (x->shift == SHIFT_4K)
 		i = FI_SHRIMP_LEAF_4K;
-	else if (shift == SHIFT_2M)
+	else if (x->shift == SHIFT_2M)
 		i = FI_SHRIMP_LEAF_2M;
-	else if (shift == SHIFT_1G)
+	else if (x->shift == SHIFT_1G)
 		i = FI_SHRIMP_LEAF_1G;
-	q->info.leaves[i]++;
+	if (x->shift) {
+		in = x->va & ((UINT64_C(1) << x->shift) - 1);
+		n = ((in + x->len - 1) >> x->shift) + 1;
+	}
+	q->info.leaves[i] += n;
 }
 
-/* Most of the address space has no pages to speak of. */
 static void add_extent(struct query *q, struct extent *x)
 {
+	bool nothing =
+		x->state & (FI_SHRIMP_PIECE_ABSENT | FI_SHRIMP_PIECE_GONE);
 	struct fi_shrimp_mr_piece p;
 
-	count_leaf(q, x->shift);
+	if (!nothing)
+		count_leaves(q, x);
+	if (x->state & FI_SHRIMP_PIECE_PINNED)
+		q->pinned += x->len;
+	if (x->state & FI_SHRIMP_PIECE_GONE)
+		q->gone += x->len;
 	if (!q->nodes)
 		return;
-	if (q->info.flags & FI_SHRIMP_MR_IMPLICIT) {
+	/* most of the address space has no pages to speak of */
+	if (nothing || q->info.flags & FI_SHRIMP_MR_IMPLICIT) {
 		p = piece_of(x, -FI_ENOSYS);
 		add(q, &p);
 		return;
@@ -150,72 +178,169 @@ static void add_extent(struct query *q, struct extent *x)
 		add_pages(q, x);
 }
 
-/*
- * The extent at byte @at of range @r; what has no translation now is as long
- * as a small page.
- */
-static struct extent extent_at(struct query *q, const struct rnic_mtt_range *r,
-			       uint64_t at)
+/* Of a region on demand: the pages from @va on. */
+static struct extent pages_at(const struct range *g, uint64_t va)
 {
-	struct extent x = { .va = r->va + at, .space = -1 };
-	uint64_t leaf, off, len = 0;
+	struct extent x = { .va = va, .space = -1 };
+	struct rnic_odp_look l;
 
-	if (rnic_mtt_walk(r->root, r->va, x.va, page_at, &q->mr->domain->mtt,
-			  false, &leaf, &off, &len)) {
-		x.shift = SHIFT_4K;
-		len = RNIC_PAGE - x.va % RNIC_PAGE;
-	} else {
-		if (leaf & RNIC_LEAF_SPACE)
-			x.space = (int32_t)rnic_mtt_leaf_space_of(leaf);
-		if (rnic_mtt_root_depth(r->root))
-			x.shift = (uint32_t)__builtin_ctzll(
-				len + off -
-				(leaf & ~(uint64_t)(RNIC_PAGE - 1)));
+	shrimp_odp_look(g->mr, va, &l);
+	x.len = l.bytes - va % RNIC_PAGE;
+	if (!l.leaf) {
+		x.state = FI_SHRIMP_PIECE_ABSENT;
+		return x;
 	}
-	x.len = len < r->bytes - at ? len : r->bytes - at;
+	x.shift = SHIFT_4K;
+	if (l.leaf & RNIC_LEAF_SPACE)
+		x.space = (int32_t)rnic_mtt_leaf_space_of(l.leaf);
+	if (l.pinned)
+		x.state = FI_SHRIMP_PIECE_PINNED;
 	return x;
 }
 
-static void add_range(struct query *q, const struct rnic_mtt_range *r,
-		      bool pinned)
+/* Of another one: the leaf at @va. */
+static struct extent leaf_at(struct query *q, const struct range *g,
+			     uint64_t va)
 {
-	for (uint64_t at = 0; at < r->bytes;) {
-		struct extent x = extent_at(q, r, at);
+	struct extent x = { .va = va, .len = UINT64_MAX, .space = -1 };
+	uint64_t leaf, off;
 
-		at += x.len;
-		x.pinned = pinned;
-		add_extent(q, &x);
+	/* not, unless a refresh has begun: then nobody gets there just now */
+	if (rnic_mtt_walk(g->r.root, g->r.va, va, page_at, &q->mr->domain->mtt,
+			  false, &leaf, &off, &x.len)) {
+		x.state = FI_SHRIMP_PIECE_ABSENT;
+		return x;
 	}
+	if (leaf & RNIC_LEAF_SPACE)
+		x.space = (int32_t)rnic_mtt_leaf_space_of(leaf);
+	if (rnic_mtt_root_depth(g->r.root))
+		x.shift = (uint32_t)__builtin_ctzll(
+			x.len + off - (leaf & ~(uint64_t)(RNIC_PAGE - 1)));
+	if (g->pinned)
+		x.state = FI_SHRIMP_PIECE_PINNED;
+	return x;
+}
+
+static struct extent extent_at(struct query *q, const struct range *g,
+			       uint64_t va)
+{
+	if (g->gone)
+		return (struct extent){ .va = va,
+					.len = UINT64_MAX,
+					.space = -1,
+					.state = FI_SHRIMP_PIECE_GONE };
+	return g->mr->demand ? pages_at(g, va) : leaf_at(q, g, va);
 }
 
 static void walk(struct query *q)
 {
-	const struct shrimp_mr *mr = q->mr;
-	const struct rnic_mtt_pool *pool = &mr->domain->mtt;
-	uint64_t off = 0, rel;
+	for (size_t i = 0; i < q->nranges; i++) {
+		const struct range *g = &q->range[i];
+		uint64_t at = 0;
 
-	for (size_t i = 0; i < mr->niov; i++) {
-		struct rnic_mtt_range r = { .bytes = mr->region.length,
-					    .va = mr->region.va,
-					    .root = mr->region.mtt };
+		while (at < g->r.bytes) {
+			struct extent x = extent_at(q, g, g->r.va + at);
 
-		if (mr->region.rights & RNIC_MR_LIST)
-			rnic_mtt_list_find(
-				rnic_mtt_list_of(pool, mr->region.mtt), off, &r,
-				&rel);
-		add_range(q, &r, mr->pinned >> i & 1);
-		off += r.bytes;
+			if (x.len > g->r.bytes - at)
+				x.len = g->r.bytes - at;
+			at += x.len;
+			add_extent(q, &x);
+		}
 	}
 	flush(q);
 }
 
+/* ---- the ranges, mr_lock held ---- */
+
+/* Range @i is number @k of region @mr. */
+static void take(struct query *q, size_t i, const struct shrimp_mr *mr,
+		 size_t k)
+{
+	const struct rnic_mtt_pool *pool = &mr->domain->mtt;
+	const struct rnic_region *reg = &q->mr->region;
+	const struct iovec *v = &q->mr->iov[i];
+	struct range *g = &q->range[i];
+	uint64_t root = reg->mtt;
+
+	if (reg->rights & RNIC_MR_LIST)
+		root = rnic_mtt_list_root(rnic_mtt_list_of(pool, root), i);
+	g->r = (struct rnic_mtt_range){ .bytes = v->iov_len,
+					.va = (uintptr_t)v->iov_base,
+					.root = root };
+	g->mr = mr;
+	/* no root: the monitor was at this window's list */
+	g->gone = shrimp_odp_gone(mr) || !root;
+	g->pinned = !g->gone && mr->pinned >> k & 1;
+}
+
+/* The range of @mr that byte @off is in. */
+static size_t range_at(const struct shrimp_mr *mr, uint64_t off)
+{
+	size_t i = 0;
+
+	while (i + 1 < mr->niov && off >= mr->iov[i].iov_len)
+		off -= mr->iov[i++].iov_len;
+	return i;
+}
+
+/* Of a window whose key was taken back: none. */
+static void take_parts(struct query *q, const struct shrimp_window *w)
+{
+	for (size_t i = 0; i < w->nparts; i++) {
+		const struct shrimp_window_part *p = &w->part[i];
+		size_t first = range_at(p->mr, p->off);
+
+		for (size_t k = 0; k < p->ranges; k++)
+			take(q, p->first + k, p->mr, first + k);
+	}
+	q->nranges = w->nparts ? w->mr.niov : 0;
+}
+
+static void take_all(struct query *q)
+{
+	const struct shrimp_mr *mr = q->mr;
+
+	if (mr->window) {
+		take_parts(q, (const struct shrimp_window *)mr);
+		return;
+	}
+	for (size_t i = 0; i < mr->niov; i++)
+		take(q, i, mr, i);
+	q->nranges = mr->niov;
+}
+
 /* ---- the entry ---- */
 
+static bool is_changing(const struct shrimp_mr *mr)
+{
+	return mr->changing;
+}
+
+static bool is_broken(const struct shrimp_mr *mr)
+{
+	return mr->broken;
+}
+
+/* True if @mr, or, of a window, any of its regions, @is. mr_lock held. */
+static bool any(const struct shrimp_mr *mr,
+		bool (*is)(const struct shrimp_mr *mr))
+{
+	const struct shrimp_window *w = (const struct shrimp_window *)mr;
+
+	if (!mr->window)
+		return is(mr);
+	for (size_t i = 0; i < w->nparts; i++)
+		if (is(w->part[i].mr))
+			return true;
+	return false;
+}
+
+/* What the tables say comes later, see sum_up(). mr_lock held. */
 static uint32_t flags_of(const struct shrimp_mr *mr)
 {
-	uint32_t all = (uint32_t)((1u << mr->niov) - 1), f = 0;
+	uint32_t f = 0;
 
-	if (mr->enabled && !mr->broken)
+	if (mr->enabled && !any(mr, is_broken))
 		f |= FI_SHRIMP_MR_LIVE;
 	if (mr->window)
 		f |= FI_SHRIMP_MR_WINDOW;
@@ -229,8 +354,6 @@ static uint32_t flags_of(const struct shrimp_mr *mr)
 		f |= FI_SHRIMP_MR_OFFSET;
 	if (mr->region.rights & RNIC_MR_GIVEN)
 		f |= FI_SHRIMP_MR_GIVEN;
-	if (mr->niov && (mr->pinned & all) == all)
-		f |= FI_SHRIMP_MR_PINNED;
 	return f;
 }
 
@@ -254,9 +377,23 @@ static void fill(struct query *q)
 	f->flags = flags_of(mr);
 	f->windows = shrimp_windows_count(mr);
 	shrimp_odp_count(mr, f);
+	take_all(q);
 	if (mr->niov)
 		f->mtt_pages = rnic_mtt_pages(&mr->domain->mtt, mr->region.mtt,
 					      mr->region.rights & RNIC_MR_LIST);
+}
+
+/* The flags that depend on all of the translation. */
+static void sum_up(struct query *q)
+{
+	struct fi_shrimp_mr_info *f = &q->info;
+
+	if (f->len && q->pinned == f->len)
+		f->flags |= FI_SHRIMP_MR_PINNED;
+	if (q->gone)
+		f->flags |= FI_SHRIMP_MR_GONE;
+	if (q->gone && q->gone == f->len)
+		f->flags &= ~(uint32_t)FI_SHRIMP_MR_LIVE;
 }
 
 /* As much of what was gathered as the caller has room for. */
@@ -284,7 +421,7 @@ int shrimp_mr_query(struct fid_mr *fid, struct fi_shrimp_mr_info *info,
 	q.nodes = n;
 	lock = &q.mr->domain->mr_lock;
 	pthread_mutex_lock(lock);
-	if (q.mr->changing)
+	if (any(q.mr, is_changing))
 		ret = -FI_EBUSY;
 	else
 		fill(&q);
@@ -292,6 +429,7 @@ int shrimp_mr_query(struct fid_mr *fid, struct fi_shrimp_mr_info *info,
 	if (ret)
 		return ret;
 	walk(&q);
+	sum_up(&q);
 	if (n)
 		*n = q.n;
 	if (info)

@@ -405,6 +405,12 @@ void shrimp_odp_count(const struct shrimp_mr *mr, struct fi_shrimp_mr_info *f)
 	f->invalidated = rnic_load64_relaxed(&x->o.invalidated);
 }
 
+void shrimp_odp_look(const struct shrimp_mr *mr, uint64_t va,
+		     struct rnic_odp_look *l)
+{
+	rnic_odp_look(&mr->odp->o, va, l);
+}
+
 void shrimp_odp_leave(struct shrimp_mr *mr)
 {
 	struct shrimp_odp *x = mr->odp;

@@ -17,6 +17,7 @@
 #include "lib/mr.h"
 
 struct fi_shrimp_mr_info;
+struct rnic_odp_look;
 
 /* Readies what @d has for such regions. No error. */
 void shrimp_odp_domain_init(struct shrimp_domain *d);
@@ -74,6 +75,10 @@ void shrimp_odp_pass(struct shrimp_domain *d);
 
 /* What fi_shrimp_mr_info counts of @mr, if it is on demand. */
 void shrimp_odp_count(const struct shrimp_mr *mr, struct fi_shrimp_mr_info *f);
+
+/* rnic_odp_look() of @va in region on demand @mr. */
+void shrimp_odp_look(const struct shrimp_mr *mr, uint64_t va,
+		     struct rnic_odp_look *l);
 
 /*
  * Ends what make or watch began: @mr is withdrawn and fenced, or was never

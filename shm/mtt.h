@@ -301,6 +301,14 @@ rnic_mtt_list_of(const struct rnic_mtt_pool *p, uint64_t root)
 		->page[rnic_mtt_root_entry(root) >> RNIC_MTT_PAGE_SHIFT];
 }
 
+/* The root of range @i, below the number of ranges, of the owner's own list. */
+static inline uint64_t rnic_mtt_list_root(const struct rnic_mtt_list *l,
+					  size_t i)
+{
+	/* relaxed: one word; if the monitor drops it, a moment ago or soon */
+	return rnic_load64_relaxed(&l->range[i].root);
+}
+
 /*
  * Moves retired pages whose grace period has ended, as @ended(@arg, grace)
  * says, to the free ones; stops at the first that has not. @ended is called

@@ -66,6 +66,7 @@ FABRIC_TESTS += \
 	tests/matching \
 	tests/mr_async \
 	tests/mr_life \
+	tests/mr_query \
 	tests/msg \
 	tests/mtt_pages \
 	tests/multi_recv \

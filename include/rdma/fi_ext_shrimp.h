@@ -237,7 +237,16 @@ enum fi_shrimp_advice {
 	FI_SHRIMP_PREFETCH_WRITE = 2, /* pages to be written, and read */
 };
 
-/* What fi_shrimp_mr_info.flags says. */
+/*
+ * What fi_shrimp_mr_info.flags says. A key that is not LIVE is refused: it is
+ * not enabled, its refresh (of a window, one of a region of its) failed, or all
+ * of its memory is gone. PINNED is of a window if its regions have locked all
+ * that it has of them, and of a region on demand only if every page is present.
+ * GONE: the unmap monitor found that memory was unmapped, and what is mapped
+ * there by now is not reached (FI_EFAULT). A region is gone as a whole, until
+ * it is refreshed; a window that is LIVE has lost parts only. Pages of a region
+ * on demand become absent instead.
+ */
 enum fi_shrimp_mr_flag {
 	FI_SHRIMP_MR_LIVE = 1 << 0,	 /* its key can be used now */
 	FI_SHRIMP_MR_WINDOW = 1 << 1,	 /* a window, else a region */
@@ -247,6 +256,7 @@ enum fi_shrimp_mr_flag {
 	FI_SHRIMP_MR_OFFSET = 1 << 5,	 /* addressed from 0, else by address */
 	FI_SHRIMP_MR_GIVEN = 1 << 6,	 /* peers may use the key */
 	FI_SHRIMP_MR_PINNED = 1 << 7,	 /* all its pages are locked by it */
+	FI_SHRIMP_MR_GONE = 1 << 8,	 /* memory was unmapped under it */
 };
 
 /* Entries of fi_shrimp_mr_info.leaves. */
@@ -271,28 +281,36 @@ struct fi_shrimp_mr_info {
 	uint32_t flags;	    /* enum fi_shrimp_mr_flag */
 	uint64_t windows;   /* that are bound to it */
 	uint64_t mtt_pages; /* table pages (4 KiB) of its own */
-	uint64_t leaves[FI_SHRIMP_LEAF_MAX]; /* of its translation, by size */
+	/* of its translation, by size; absent and gone pages have none */
+	uint64_t leaves[FI_SHRIMP_LEAF_MAX];
 	uint64_t faults;      /* on demand: pages that came at a touch */
 	uint64_t prefetched;  /* and before it */
 	uint64_t invalidated; /* and that went again */
 };
 
-/* What fi_shrimp_mr_piece.state says. */
+/*
+ * What fi_shrimp_mr_piece.state says. ABSENT and GONE pieces have no leaf, no
+ * space, and no other bit: what this process has mapped there is not looked at.
+ */
 enum fi_shrimp_piece_state {
 	FI_SHRIMP_PIECE_PRESENT = 1 << 0, /* its pages are known to be there */
 	FI_SHRIMP_PIECE_PINNED = 1 << 1,  /* and are locked by the region */
+	FI_SHRIMP_PIECE_ABSENT = 1 << 2,  /* on demand: come at a touch */
+	FI_SHRIMP_PIECE_GONE = 1 << 3,	  /* were unmapped, see above */
 };
 
 /*
- * Pages that follow each other in a region and are alike. @space: 0 memory of
- * the device, 1 to 255 a memory file of the application, -1 reached by address.
+ * Pages that follow each other in a region and are alike. @leaf is 0 of one
+ * extent, and where there are no leaves. @space: 0 memory of the device, 1 to
+ * 255 a memory file of the application, -1 reached by address, or not at all.
  * @node: NUMA node, as the kernel says, or a negative FI_ code: -FI_ENOENT (not
- * touched), -FI_EFAULT (not mapped), -FI_ENOSYS (not known).
+ * touched), -FI_EFAULT (not mapped), -FI_ENOSYS (not known, or not asked for:
+ * absent, gone, most of the address space).
  */
 struct fi_shrimp_mr_piece {
 	uint64_t addr;	/* owner's address of its first byte */
 	uint64_t len;	/* bytes */
-	uint32_t leaf;	/* log2 of the leaves: 12, 21, 30; 0: one extent */
+	uint32_t leaf;	/* log2 of the leaves: 12, 21, 30; or 0 */
 	int32_t space;	/* where it lies */
 	int32_t node;	/* on which node */
 	uint32_t state; /* enum fi_shrimp_piece_state */
@@ -370,12 +388,15 @@ struct fi_ops_shrimp_mr {
 	 * Tells of region or window @mr: the fields of @info (may be NULL) that
 	 * its size has, and pieces of its translation, in order: *@n of them
 	 * at most at @piece; *@n becomes their number, which may be more. @n
-	 * NULL: no pieces, and no system call. The kernel is asked for the
-	 * node of each page, so pieces of large regions take time. Of most of
-	 * the address space (FI_SHRIMP_MR_IMPLICIT) there is one piece.
-	 * Does not wait for peers. Returns 0, -FI_EINVAL (@info's size has no
-	 * room for the size, no @piece for *@n) or -FI_EBUSY (a refresh is
-	 * under way): then nothing is written.
+	 * NULL: no pieces, and the kernel is asked nothing. It is asked for the
+	 * node of each page that is not absent, so pieces of large regions take
+	 * time. Of most of the address space (FI_SHRIMP_MR_IMPLICIT) there is
+	 * one piece. What changes meanwhile (pages that come or go) is told as
+	 * it was or as it is.
+	 * Does not wait for peers, but for pages of a region on demand that are
+	 * coming. Returns 0, -FI_EINVAL (@info's size has no room for the size,
+	 * no @piece for *@n) or -FI_EBUSY (a refresh is under way, of a window
+	 * one of a region of its): then nothing is written.
 	 */
 	int (*query)(struct fid_mr *mr, struct fi_shrimp_mr_info *info,
 		     struct fi_shrimp_mr_piece *piece, size_t *n);
