@@ -122,7 +122,8 @@ enum insp_where {
 	INSP_ARENA = 1u << 0,	/* memory of the device */
 	INSP_FILE = 1u << 1,	/* another memory file */
 	INSP_ADDRESS = 1u << 2, /* an address of the owner */
-	INSP_NOWHERE = 1u << 3, /* no translation at all */
+	INSP_NOWHERE = 1u << 3, /* no translation at all, for now */
+	INSP_GONE = 1u << 4,	/* unmapped under it: there was one */
 };
 
 /* A live region. */

@@ -71,7 +71,9 @@ static void slot_check(struct insp_device *d, const struct insp_region *r)
 			  "slot %" PRIu32 ": %" PRIu64 " bytes at %#" PRIx64
 			  " go beyond the last address",
 			  r->slot, r->length, r->va);
-	if ((r->rights & RNIC_MR_LIST) && rnic_mtt_root_depth(r->mtt) != 1)
+	/* no root: its memory is gone, and the monitor was here */
+	if ((r->rights & RNIC_MR_LIST) && r->mtt &&
+	    rnic_mtt_root_depth(r->mtt) != 1)
 		insp_note(&d->notes,
 			  "slot %" PRIu32 ": its list of ranges is at depth %u",
 			  r->slot, rnic_mtt_root_depth(r->mtt));

@@ -652,6 +652,41 @@ static void damaged_lanes_are_told(void **state)
 		damage(b, &table[i]);
 }
 
+/* The monitor takes the root of a region whose memory is gone. */
+static void gone_is_no_damage(void **state)
+{
+	struct bed *b = *state;
+	uint64_t nothing = 0, key[] = { b->va.key, b->list };
+	static const char *const kind[] = { "gone", "list gone" };
+	struct rnic_region region;
+	char text[INSP_TEXT];
+	struct insp_device d;
+	struct copies c;
+	uint32_t slot;
+
+	copies_make(b, &c);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			rnic_mpt_find(&b->o.mpt, key[i], &slot, &region), 0);
+		assert_int_equal(
+			pwrite(c.seg[0].fd, &nothing, sizeof(nothing),
+			       (off_t)(b->o.dev.hdr->mpt_off +
+				       slot * sizeof(struct rnic_mpt) + 32)),
+			sizeof(nothing));
+	}
+	device_of(&c, &d);
+	assert_int_equal(d.notes.n, 0);
+	for (int i = 0; i < 2; i++) {
+		const struct insp_region *r = region_of(&d, key[i]);
+
+		assert_int_equal(r->where, INSP_GONE);
+		assert_int_equal(r->leaves[0] + r->pages, 0);
+		assert_string_equal(insp_text_kind(text, r), kind[i]);
+	}
+	insp_device_free(&d);
+	copies_close(&c);
+}
+
 static void damaged_tables_are_told(void **state)
 {
 	struct bed *b = *state;
@@ -878,6 +913,7 @@ int main(void)
 		cmocka_unit_test(reading_takes_no_memory),
 		cmocka_unit_test(damaged_headers_are_told),
 		cmocka_unit_test(damaged_lanes_are_told),
+		cmocka_unit_test(gone_is_no_damage),
 		cmocka_unit_test(damaged_tables_are_told),
 		cmocka_unit_test(cycles_end),
 		cmocka_unit_test(short_files_are_survived),

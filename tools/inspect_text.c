@@ -117,6 +117,8 @@ const char *insp_text_kind(char *to, const struct insp_region *r)
 		where = "address";
 	else if (r->where == INSP_NOWHERE)
 		where = "none";
+	else if (r->where == INSP_GONE)
+		where = "gone";
 	snprintf(to, INSP_TEXT, "%s%.20s", what, where);
 	return to;
 }

@@ -172,7 +172,7 @@ static void list_take(struct insp_walk *w)
 {
 	uint64_t page[RNIC_MTT_FANOUT];
 	struct rnic_mtt_list list;
-	uint64_t n;
+	uint64_t n, left = 0;
 
 	if (!page_take(w, rnic_mtt_root_entry(w->r->mtt) >> RNIC_MTT_PAGE_SHIFT,
 		       page))
@@ -185,15 +185,23 @@ static void list_take(struct insp_walk *w)
 		return;
 	}
 	w->r->ranges = (unsigned int)n;
-	for (uint64_t i = 0; i < n; i++)
-		root_take(w, rnic_load64_relaxed(&list.range[i].root));
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t root = rnic_load64_relaxed(&list.range[i].root);
+
+		left |= root;
+		root_take(w, root);
+	}
+	if (!left)
+		w->r->where |= INSP_GONE;
 }
 
 void insp_walk_region(struct insp_walk *w, struct insp_region *r)
 {
 	w->r = r;
 	w->bad = false;
-	if (r->rights & RNIC_MR_LIST)
+	if (!r->mtt)
+		r->where = INSP_GONE;
+	else if (r->rights & RNIC_MR_LIST)
 		list_take(w);
 	else
 		root_take(w, r->mtt);
