@@ -16,6 +16,7 @@
 #include "include/rdma/fi_ext_shrimp.h"
 #include "lib/domain.h"
 #include "lib/mr.h"
+#include "lib/mr_cache.h"
 #include "lib/mr_ext.h"
 #include "lib/odp.h"
 #include "lib/window.h"
@@ -252,6 +253,13 @@ static void walk(struct query *q)
 
 /* ---- the ranges, mr_lock held ---- */
 
+/* True if range @k of @mr is locked, by it or by what it has of the cache. */
+static bool is_locked(const struct shrimp_mr *mr, size_t k)
+{
+	return mr->pinned >> k & 1 || (mr->keeper && mr->keeper->pinned) ||
+	       (mr->cached[k] && mr->cached[k]->pinned);
+}
+
 /* Range @i is number @k of region @mr. */
 static void take(struct query *q, size_t i, const struct shrimp_mr *mr,
 		 size_t k)
@@ -270,7 +278,7 @@ static void take(struct query *q, size_t i, const struct shrimp_mr *mr,
 	g->mr = mr;
 	/* no root: the monitor was at this window's list */
 	g->gone = shrimp_odp_gone(mr) || !root;
-	g->pinned = !g->gone && mr->pinned >> k & 1;
+	g->pinned = !g->gone && is_locked(mr, k);
 }
 
 /* The range of @mr that byte @off is in. */

@@ -88,6 +88,29 @@ static void contract_R4_keep(struct th_self *self)
 	ck_bed_close(&b);
 }
 
+/* A query says so, of whatever uses the entry. */
+static void contract_R4_keep_told(struct th_self *self)
+{
+	struct fi_shrimp_mr_info f = { .size = sizeof(f) };
+	unsigned char *p = rk_pages(LEN);
+	struct fid_mr *mr[2];
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, NULL);
+	mr[0] = rk_reg(&b.b, p, LEN, CK_LOCAL, RK_KEY);
+	if (ck_locked(p, LEN) != LEN)
+		th_skip(self, "memory cannot be locked here");
+	th_ok(b.c.ops->acquire(b.dom, p, LEN, CK_LOCAL, &mr[1]));
+	for (int i = 0; i < 2; i++) {
+		th_ok(rk_mr_ops(&b.b)->query(mr[i], &f, NULL, NULL));
+		th_check(f.flags & FI_SHRIMP_MR_PINNED);
+	}
+	th_ok(b.c.ops->release(mr[1]));
+	th_ok(fi_close(&mr[0]->fid));
+	ck_unmap(&b.c, p, LEN);
+	ck_bed_close(&b);
+}
+
 /* Until it is evicted, or the domain is closed. */
 static void contract_R4_keep_ends(struct th_self *self)
 {
@@ -663,6 +686,7 @@ static const struct CMUnitTest cache[] = {
 	CK_CASE(contract_R4_idle_is_not_locked, 1, 20, all_uffd),
 	CK_CASE(contract_R4_idle_is_not_locked, 1, 20, all_notify),
 	CK_CASE(contract_R4_keep, 1, 20, all_keep),
+	CK_CASE(contract_R4_keep_told, 1, 20, all_keep),
 	CK_CASE(contract_R4_keep_ends, 1, 20, all_keep),
 	CK_CASE(second_one_is_found, 1, 20, local_uffd),
 	CK_CASE(second_one_is_found, 1, 20, local_notify),

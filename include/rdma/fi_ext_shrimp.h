@@ -241,7 +241,8 @@ enum fi_shrimp_advice {
  * What fi_shrimp_mr_info.flags says. A key that is not LIVE is refused: it is
  * not enabled, its refresh (of a window, one of a region of its) failed, or all
  * of its memory is gone. PINNED is of a window if its regions have locked all
- * that it has of them, and of a region on demand only if every page is present.
+ * that it has of them, of a region also if an entry of the cache that it uses
+ * has, and of a region on demand only if every page is present.
  * GONE: the unmap monitor found that memory was unmapped, and what is mapped
  * there by now is not reached (FI_EFAULT). A region is gone as a whole, until
  * it is refreshed; a window that is LIVE has lost parts only. Pages of a region
