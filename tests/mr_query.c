@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "odp_kit.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -392,6 +393,73 @@ static void contract_I5_told(struct th_self *self)
 	plain_close(&x);
 }
 
+/* Both regions are refreshed, and pages of one come and go. */
+static void *change(void *arg)
+{
+	struct plain *x = arg;
+	struct fi_ops_shrimp_mr *ops = rk_mr_ops(&x->d.s);
+
+	while (!rnic_load64_relaxed(&odp_shared->over)) {
+		th_ok(ops->advise(x->d.mr, 0, ODP_LEN,
+				  FI_SHRIMP_PREFETCH_WRITE));
+		/* the monitor may be in a round, which a refresh waits for */
+		odp_replace(&x->d, x->d.p, ODP_PAGE);
+		th_ok(fi_mr_refresh(x->mr, NULL, 0, 0));
+		odp_replace(&x->d, x->d.p + ODP_PAGE, ODP_PAGE);
+		th_ok(fi_mr_refresh(x->d.mr, NULL, 0, 0));
+	}
+	return NULL;
+}
+
+/* Windows were asked for so often. */
+struct asked {
+	unsigned long told; /* with an answer */
+	unsigned long busy; /* a region was being refreshed */
+};
+
+/* Asks for window @w of @len bytes, whose regions change meanwhile. */
+static void ask_amid(struct plain *x, struct fid_mr *w, uint64_t len,
+		     struct asked *a)
+{
+	struct fi_shrimp_mr_piece pc[PIECES];
+	size_t n = PIECES;
+	uint64_t sum = 0;
+	int ret = rk_mr_ops(&x->d.s)->query(w, NULL, pc, &n);
+
+	if (ret == -FI_EBUSY) {
+		a->busy++;
+		return;
+	}
+	th_ok(ret);
+	th_check(n <= PIECES);
+	for (size_t i = 0; i < n; i++)
+		sum += pc[i].len;
+	th_eq(sum, len);
+	a->told++;
+}
+
+/* Windows are asked for while another thread changes what is below them. */
+static void contract_I5_told_amid_refreshes(struct th_self *self)
+{
+	struct th_deadline dl = th_patience();
+	struct asked a = { 0 };
+	struct plain x;
+	pthread_t t;
+
+	rnic_store64_relaxed(&odp_shared->over, 0);
+	setenv("FI_SHRIMP_MONITOR", "uffd", 1);
+	plain_open(&x, self);
+	th_eq(pthread_create(&t, NULL, change, &x), 0);
+	while (a.told < th_rounds(1000) || a.busy < th_rounds(10)) {
+		th_check(!th_expired(&dl));
+		ask_amid(&x, x.w, 100, &a);
+		ask_amid(&x, x.both, 200, &a);
+	}
+	rnic_store64_relaxed(&odp_shared->over, 1);
+	th_eq(pthread_join(t, NULL), 0);
+	plain_close(&x);
+}
+
 static struct odp_how unpinned = { .pin = "off" };
 
 static const struct CMUnitTest mr_query[] = {
@@ -403,6 +471,7 @@ static const struct CMUnitTest mr_query[] = {
 	ODP_CASE(contract_R4_told_by_windows, 1, 20, unpinned),
 	TH_CASE(contract_R12_told, 1, 20),
 	TH_CASE(contract_I5_told, 1, 20),
+	TH_CASE(contract_I5_told_amid_refreshes, 1, 60),
 };
 
 int main(int argc, char **argv)
