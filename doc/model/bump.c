@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * A version that two threads of the owner change: contract K2, I5.
+ * A version that two threads of the owner change: contract K2, I5, R12.
  *
  * The monitor adds 2 at any time, without a lock, since a page went away
  * (shm/monitor.h). Meanwhile a refresh makes the version odd, fences, takes X
@@ -175,7 +175,7 @@ static const struct model_variant variants[VARIANTS] = {
 
 const struct model model_bump = {
 	.name = "bump",
-	.lines = "K2 I5",
+	.lines = "K2 I5 R12",
 	MODEL_TABLES(threads, words, variants),
 	.own = sizeof(struct own),
 };

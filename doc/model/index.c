@@ -2,7 +2,7 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * The index of keys that users chose, changed and rebuilt while it is looked
- * up: contract R2, I4 (user keys), I6.
+ * up: contract R2, I6.
  *
  * Two tables of two places, all keys in one chain. Key A lies in place 0, key
  * B in place 1. The owner deletes A, inserts C (in A's place), rebuilds the
