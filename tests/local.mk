@@ -22,6 +22,8 @@ tests_libharness_la_SOURCES = \
 	tests/odp_kit.c \
 	tests/odp_kit.h \
 	tests/quiet_map.h \
+	tests/raw_kit.c \
+	tests/raw_kit.h \
 	tests/rma_kit.c \
 	tests/rma_kit.h \
 	tests/scribble.c \
@@ -61,6 +63,7 @@ FABRIC_TESTS += \
 	tests/kill_restart \
 	tests/kill_rma \
 	tests/kill_storm \
+	tests/lane_hostile \
 	tests/local \
 	tests/local_regions \
 	tests/matching \

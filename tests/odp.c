@@ -22,8 +22,7 @@
 #include <unistd.h>
 
 #include "env_probe.h"
-#include "shm/lane.h"
-#include "shm/remote.h"
+#include "raw_kit.h"
 
 enum { INITIATORS = 8, STREAMERS = 2, ELEMENTS = 128 };
 
@@ -301,38 +300,8 @@ static void contract_R11_unmapped(struct th_self *self)
 
 /* ---- L3: requests that no initiator of ours makes ----------------------------- */
 
-/* A lane into the owner, without an endpoint behind it. */
-struct raw {
-	struct rnic_remote *remote; /* the owner */
-	struct rnic_lane_tx tx;	    /* the lane */
-	unsigned int index;	    /* its number */
-};
-
-static void raw_open(struct raw *r, struct odp_side *d,
-		     const struct rnic_addr *owner)
-{
-	struct rnic_addr own;
-	struct rnic_lane *lane;
-
-	memcpy(&own, d->s.addr, sizeof(own));
-	th_eq(rnic_remote_open(owner, RNIC_ATTACH_PROC, &r->remote), 0);
-	th_eq(rnic_remote_claim(r->remote, &own, &lane, &r->index), 0);
-	rnic_lane_tx_init(&r->tx, lane, r->index, RNIC_LANE_LINES, true);
-}
-
-static void raw_ask(struct raw *r, uint64_t key, const struct rnic_desc_ask *q)
-{
-	struct rnic_desc *d = rnic_lane_slot(&r->tx);
-
-	rnic_store64_relaxed(&d->tag, key);
-	rnic_store64_relaxed(&d->data, 0);
-	d->ask = *q;
-	rnic_lane_publish(&r->tx, d, RNIC_DESC_ASK, 0, 0);
-	rnic_remote_ring(r->remote, r->index);
-}
-
 /* What the owner says to a request for @len bytes at @addr. */
-static uint64_t raw_page(struct raw *r, uint64_t key, uint64_t addr,
+static uint64_t raw_page(struct raw_lane *r, uint64_t key, uint64_t addr,
 			 uint32_t len, uint8_t rights)
 {
 	const struct rnic_desc_ask q = { .addr = addr,
@@ -343,7 +312,7 @@ static uint64_t raw_page(struct raw *r, uint64_t key, uint64_t addr,
 	struct th_deadline dl = th_patience();
 	struct rnic_ret ret;
 
-	raw_ask(r, key, &q);
+	raw_ask(r, key, &q, 0);
 	while (rnic_lane_ret_take(&r->tx, &ret) != RNIC_RET_REPLY)
 		th_check(!th_expired(&dl));
 	return ret.rx;
@@ -354,22 +323,19 @@ static void raw_asks(struct odp_side *d, const struct rnic_addr *owner)
 	const struct rnic_desc_ask senseless = { .len = 8,
 						 .kind = RNIC_ASK_PAGE,
 						 .op = 0xff };
-	struct th_deadline dl = th_patience();
 	uint8_t rd = RNIC_REMOTE_READ, wr = RNIC_REMOTE_WRITE;
-	struct raw r;
+	struct raw_lane r;
 
-	raw_open(&r, d, owner);
+	raw_open(&r, &d->s, owner);
 	th_eq(raw_page(&r, RK_KEY + 1, 0, 8, rd), ENOKEY);
 	th_eq(raw_page(&r, RK_KEY, 0, 8, wr), EACCES);
 	th_eq(raw_page(&r, RK_KEY, ODP_LEN, 8, rd), ERANGE);
 	th_eq(raw_page(&r, RK_KEY, ODP_LEN - 8, 9, rd), ERANGE);
 	th_eq(raw_page(&r, RK_KEY, UINT64_MAX - 4, 8, rd), ERANGE);
 	th_eq(raw_page(&r, RK_KEY, 0, 8, rd), 0);
-	raw_ask(&r, RK_KEY, &senseless);
-	while (!rnic_load32_acquire(&r.tx.sh->flag.rx_closed))
-		th_check(!th_expired(&dl));
-	rnic_remote_unmap_lane(r.tx.sh);
-	rnic_remote_close(r.remote);
+	raw_ask(&r, RK_KEY, &senseless, 0);
+	raw_expect_closed(&r);
+	raw_close(&r);
 }
 
 /* The owner trusts no word of a request. */
