@@ -136,6 +136,28 @@ static void contract_R1_unallocated(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/*
+ * Each of the ranges is one that can be, all of them together are not: a sum
+ * that wraps would make a short region of them.
+ */
+static void contract_R8_lengths_do_not_wrap(struct th_self *self)
+{
+	struct iovec iov[] = { { (void *)(uintptr_t)PAGE, SIZE_MAX - LEN },
+			       { (void *)(uintptr_t)PAGE, 2 * LEN } };
+	struct fid_mr *mr = NULL;
+	struct th_stack s;
+
+	(void)self;
+	th_stack_open(&s, &unallocated);
+	th_eq(fi_mr_regv(s.domain, iov, 2, FI_SEND, 0, 1, 0, &mr, 0),
+	      -FI_EINVAL);
+	th_ptr_eq(mr, NULL);
+	iov[0].iov_len = LEN;
+	th_ok(fi_mr_regv(s.domain, iov, 2, FI_SEND, 0, 1, 0, &mr, 0));
+	th_ok(fi_close(&mr->fid));
+	th_stack_close(&s);
+}
+
 /* ---- keys --------------------------------------------------------------- */
 
 static void user_keys(struct th_self *self)
@@ -399,6 +421,7 @@ static const struct CMUnitTest tests[] = {
 	TH_CASE(contract_R1_mapping, 1, 20),
 	TH_CASE(contract_R1_protection, 1, 20),
 	TH_CASE(contract_R1_unallocated, 1, 20),
+	TH_CASE(contract_R8_lengths_do_not_wrap, 1, 20),
 	TH_CASE(user_keys, 1, 20),
 	TH_CASE(contract_I4_keys_are_new, 1, 60),
 	TH_CASE(bad_mr_mode, 1, 20),

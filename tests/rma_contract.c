@@ -592,7 +592,7 @@ static void dead_main(struct th_self *self)
 /* It is waited for while it is stopped; once dead it is not. */
 static void contract_I6_dead_reader(void **state)
 {
-	struct th_group *g = th_group_start(2, dead_main, NULL, 60);
+	struct th_group *g = th_group_start(2, dead_main, NULL, 30);
 	uint64_t t;
 
 	(void)state;
