@@ -702,9 +702,11 @@ static int set_up(struct shrimp_mr *mr)
 	return 0;
 err_untranslate:
 	shrimp_odp_leave(mr);
-	shrimp_mr_untranslate(mr, 0);
+	if (!RNIC_BROKEN(failed_table))
+		shrimp_mr_untranslate(mr, 0);
 err_unpin:
-	shrimp_mr_unpin(mr);
+	if (!RNIC_BROKEN(failed_pin))
+		shrimp_mr_unpin(mr);
 	return ret;
 }
 

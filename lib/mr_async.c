@@ -22,6 +22,7 @@
 #include "lib/mr_ext.h"
 #include "lib/refs.h"
 #include "lib/window.h"
+#include "shm/breakage.h"
 #include "shm/grace.h"
 
 /* A close under way. */
@@ -43,7 +44,7 @@ static struct closing *take(struct shrimp_domain *d, int *ret)
 	pthread_mutex_lock(&d->mr_lock);
 	if (!cds_list_empty(&d->closing)) {
 		c = cds_list_first_entry(&d->closing, struct closing, link);
-		if (c->grace)
+		if (c->grace && !RNIC_BROKEN(async_early))
 			*ret = rnic_grace_look(&d->dev, c->grace);
 		if (*ret == -EAGAIN)
 			c = NULL;

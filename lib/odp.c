@@ -15,6 +15,7 @@
 
 #include "lib/domain.h"
 #include "lib/mr_cache.h"
+#include "shm/breakage.h"
 #include "shm/monitor.h"
 #include "shm/odp.h"
 #include "shm/watch.h"
@@ -243,7 +244,7 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
 	rnic_fence_full();
 	m = rnic_ptr_load_acquire(&x->mpt);
 	/* relaxed: Z2 publishes it; windows follow, lib/window_watch.c */
-	if (m)
+	if (m && !RNIC_BROKEN(gone_root))
 		rnic_store64_relaxed(&m->mtt, 0);
 	rnic_add64_relaxed(&paging_of(x->mr->domain)->gone, 1);
 }

@@ -18,6 +18,7 @@
 #include "lib/service.h"
 #include "lib/settings.h"
 #include "lib/tx.h"
+#include "shm/breakage.h"
 #include "shm/fence.h"
 #include "shm/proc.h"
 #include "shm/topo.h"
@@ -227,7 +228,8 @@ bool shrimp_ep_arm(struct shrimp_ep *ep)
 		/* refused: whoever sleeps might not be woken */
 		if (ep->domain->dev.fenced)
 			sleep = !rnic_fence_peers();
-		sleep = sleep && !shrimp_rx_pending(ep) &&
+		sleep = sleep &&
+			(RNIC_BROKEN(last_look) || !shrimp_rx_pending(ep)) &&
 			!shrimp_tx_pending(ep) &&
 			/* relaxed: ringers are full barriers */
 			!rnic_xchg64_seqcst(&ep->place.head->ret_bell, 0) &&

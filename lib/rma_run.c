@@ -526,7 +526,7 @@ static int fail(struct shrimp_tx_peer *tp, const struct shrimp_send *s,
 {
 	struct shrimp_rma_failure f = {
 		.err = shrimp_rma_code(ret),
-		.moved = done,
+		.moved = RNIC_BROKEN(error_bytes) ? 0 : done,
 		.key = a->key,
 		.addr = a->addr,
 		.len = a->len,

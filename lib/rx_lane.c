@@ -19,6 +19,7 @@
 #include "lib/av.h"
 #include "lib/domain.h"
 #include "lib/peer.h"
+#include "shm/breakage.h"
 #include "shm/fence.h"
 #include "shm/identity.h"
 #include "shm/log.h"
@@ -168,7 +169,8 @@ static const uint8_t *chunk_payload(struct shrimp_rx_lane *l,
 	if (ret)
 		/* the sender is gone and was never mapped: contract P4 */
 		return NULL;
-	if (rnic_pool_locate(&l->remote->geom, x->chunk, x->chunk_len, &off))
+	if (rnic_pool_locate(&l->remote->geom, x->chunk,
+			     RNIC_BROKEN(chunk_len) ? 0 : x->chunk_len, &off))
 		return l->remote->pool + off;
 	*why = STEP_BROKEN;
 	return NULL;

@@ -16,6 +16,7 @@
 #include "lib/odp.h"
 #include "lib/rma.h"
 #include "lib/rx.h"
+#include "shm/breakage.h"
 #include "shm/log.h"
 
 /* ---- executing ---- */
@@ -44,7 +45,7 @@ static bool makes_sense(const struct rnic_desc_ask *q, size_t room)
 		return false;
 	if (q->kind == RNIC_ASK_PAGE)
 		return page_makes_sense(q);
-	if (shrimp_part_room(q) > room)
+	if (shrimp_part_room(q) > room && !RNIC_BROKEN(ask_len))
 		return false;
 	if (q->kind < RNIC_ASK_ATOMIC)
 		return true;

@@ -13,6 +13,7 @@
 #include "lib/domain.h"
 #include "lib/odp.h"
 #include "lib/refs.h"
+#include "shm/breakage.h"
 #include "shm/grace.h"
 
 /* ---- the object ---- */
@@ -417,6 +418,8 @@ void shrimp_windows_suspend(struct shrimp_mr *mr)
 	struct shrimp_domain *d = mr->domain;
 	struct shrimp_window_part *p;
 
+	if (RNIC_BROKEN(window_old))
+		return;
 	cds_list_for_each_entry (p, &mr->parts, in_mr) {
 		struct shrimp_window *w = p->window;
 

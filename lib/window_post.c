@@ -28,6 +28,7 @@
 #include "lib/domain.h"
 #include "lib/tx.h"
 #include "lib/window.h"
+#include "shm/breakage.h"
 #include "shm/grace.h"
 #include "shm/log.h"
 
@@ -194,7 +195,9 @@ static void take_off(struct shrimp_ep *ep, struct shrimp_window *w)
 /* 0 if nobody uses what @w was, neither a reader nor the monitor; or why. */
 static int look(struct shrimp_ep *ep, const struct shrimp_window *w)
 {
-	int ret = w->grace ? rnic_grace_look(&ep->domain->dev, w->grace) : 0;
+	int ret = w->grace && !RNIC_BROKEN(post_early)
+			  ? rnic_grace_look(&ep->domain->dev, w->grace)
+			  : 0;
 
 	return ret || rnic_monitor_over(w->round) ? ret : -EAGAIN;
 }

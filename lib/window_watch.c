@@ -30,6 +30,7 @@
 #include "lib/domain.h"
 #include "lib/odp.h"
 #include "lib/window.h"
+#include "shm/breakage.h"
 
 /* ---- the monitor's thread, by its rules; or mr_lock held ---- */
 
@@ -63,7 +64,7 @@ static void told(struct rnic_watched *x)
 	/* acquire: what the window is (Z4); after G1 */
 	struct rnic_mpt *m = rnic_ptr_load_acquire(&x->mpt);
 
-	if (m)
+	if (m && !RNIC_BROKEN(window_told))
 		drop_gone(w, m);
 }
 

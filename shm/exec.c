@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "shm/breakage.h"
 #include "shm/copy.h"
 #include "shm/pin.h"
 
@@ -97,7 +98,8 @@ static void apply(const struct doer *d, void *mem)
 {
 	const struct rnic_exec_atomic *t = d->t;
 	struct rnic_aop a = { .type = t->type, .op = t->op, .target = mem };
-	bool native = rnic_aop_native((uintptr_t)mem, d->size);
+	bool native =
+		RNIC_BROKEN(turns) || rnic_aop_native((uintptr_t)mem, d->size);
 
 	if (t->operand)
 		a.operand = t->operand + d->done;

@@ -352,7 +352,9 @@ static bool is_dead(const struct rnic_device *d, struct rnic_grace_item *it,
 	uint64_t identity, then;
 	int ret;
 
-	if (now < it->look_ms)
+	if (RNIC_BROKEN(stopped) && now > d->grace.began_ms + WARN_MS)
+		return true;
+	if (now < it->look_ms || RNIC_BROKEN(dead_reader))
 		return false;
 	it->look_ms = now + LOOK_MS;
 	ret = rnic_claim_identity(it->claim, &identity);

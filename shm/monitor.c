@@ -267,7 +267,7 @@ static void freeze_dev(const struct rnic_watched_dev *d)
 		struct rnic_mpt *m = rnic_ptr_load_acquire(&w->mpt);
 
 		/* Z1: who sees the version sees the device frozen (A2) */
-		if (m)
+		if (m && !RNIC_BROKEN(kept_copy))
 			rnic_add64_release(&m->version, 2);
 	}
 }
@@ -307,7 +307,7 @@ static void freeze(void)
 	rnic_fence_full();
 	if (fenced)
 		fence_readers();
-	for (d = first_dev(); d; d = next_dev(d))
+	for (d = first_dev(); d && !RNIC_BROKEN(monitor_wait); d = next_dev(d))
 		wait_readers(d->dev);
 }
 

@@ -599,7 +599,11 @@ int rnic_mpt_reserve_many(struct rnic_mpt_owner *t, struct rnic_mpt_item *item,
 				      &item[i].slot);
 		if (ret)
 			break;
+		if (RNIC_BROKEN(batch_early))
+			slot_show(t, item[i].slot);
 	}
+	for (size_t k = 0; RNIC_BROKEN(batch_early) && k < i; k++)
+		slot_hide(t, item[k].slot);
 	/* nobody has found them: their versions were odd all the time */
 	grace = ret ? rnic_grace_now(t->dev) : 0;
 	while (ret && i--) {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/breakage.h"
 #include "shm/log.h"
 
 enum {
@@ -505,7 +506,7 @@ static int check_ranges(const struct rnic_mtt_range *r, size_t n)
 
 	for (i = 0; i < n && i < RNIC_MTT_RANGES_MAX; i++) {
 		if (!r[i].bytes || r[i].bytes > UINT64_MAX - r[i].va ||
-		    r[i].bytes > UINT64_MAX - sum)
+		    (r[i].bytes > UINT64_MAX - sum && !RNIC_BROKEN(overflow)))
 			break;
 		sum += r[i].bytes;
 	}

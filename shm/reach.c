@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shm/aop.h"
+#include "shm/breakage.h"
 #include "shm/copy.h"
 #include "shm/log.h"
 #include "shm/mtt.h"
@@ -94,6 +95,8 @@ static uint64_t piece(const struct rnic_access *a, const struct place *p,
 
 	if (n > p->at.contiguous)
 		n = p->at.contiguous;
+	if (RNIC_BROKEN(chunk))
+		return n;
 	return n > RNIC_REACH_CHUNK ? RNIC_REACH_CHUNK : n;
 }
 

@@ -464,7 +464,7 @@ static int walk(struct rnic_target *t, const struct fields *f, uint64_t off,
 		return ret == -ENOENT ? -EAGAIN : -ENOKEY;
 	in = at - (p->x.entry & ~(uint64_t)(RNIC_PAGE - 1));
 	back = in < rel ? in : rel;
-	if (len > r.bytes - rel)
+	if (len > r.bytes - rel && !RNIC_BROKEN(range_end))
 		len = r.bytes - rel;
 	p->x.addr_in = in - back;
 	p->span = back + len;
@@ -522,14 +522,16 @@ static int read_once(struct rnic_target *t, const struct rnic_mpt *m,
 	/* A2: the fields and the translation; pairs with M1 in shm/mpt.c */
 	uint64_t version = rnic_load64_acquire(&m->version), frozen = 0;
 	struct fields f;
+	bool watched;
 	int ret;
 
 	/* acquire, all of them: before the second look at the version */
 	if (version & 1 || !same_key(rnic_load64_acquire(&m->key), w->key))
 		return -ENOKEY;
 	f.rights = (uint32_t)rnic_load64_acquire(&m->rights);
+	watched = f.rights & RNIC_MR_WATCHED && !RNIC_BROKEN(frozen);
 	/* Z3: before root and entries, which Z2 has changed */
-	if (f.rights & RNIC_MR_WATCHED)
+	if (watched)
 		frozen = rnic_load64_acquire(&t->head->frozen);
 	f.va = rnic_load64_acquire(&m->va);
 	f.length = rnic_load64_acquire(&m->length);
@@ -544,8 +546,7 @@ static int read_once(struct rnic_target *t, const struct rnic_mpt *m,
 	if (ret == NEEDED)
 		return ret;
 	/* relaxed, as the version: all that must be before it was acquired */
-	if (f.rights & RNIC_MR_WATCHED &&
-	    rnic_load64_relaxed(&t->head->frozen) != frozen)
+	if (watched && rnic_load64_relaxed(&t->head->frozen) != frozen)
 		return -EINTR;
 	/* nothing is translated now: as if it were not present */
 	if (frozen & 1 && !ret)
@@ -627,7 +628,8 @@ static bool hit(struct rnic_ctx *c, struct rnic_target *t,
 	m = mpt_at(t, p->x.slot);
 	/* A7, H2: what was invalidated is not used; ordered after H1 */
 	if (RNIC_LIKELY(m &&
-			rnic_load64_acquire(&m->version) == p->x.version)) {
+			(RNIC_BROKEN(cached) ||
+			 rnic_load64_acquire(&m->version) == p->x.version))) {
 		rnic_count64(&k->mem->hits, 1);
 		return true;
 	}

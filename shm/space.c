@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "shm/arena_map.h"
+#include "shm/breakage.h"
 #include "shm/log.h"
 #include "shm/mtt.h"
 #include "shm/remote.h"
@@ -272,7 +273,10 @@ void rnic_space_put(struct rnic_spaces *s, uint64_t leaf)
 	pthread_mutex_lock(&s->lock);
 	if (!--s->own[n].refs) {
 		/* S3: before the entry changes, see S1; our own word */
-		rnic_store64_release(&e->gen, rnic_load64_relaxed(&e->gen) + 1);
+		rnic_store64_release(
+			&e->gen,
+			rnic_load64_relaxed(&e->gen) +
+				(RNIC_BROKEN(file_gen) ? UINT64_MAX : 1));
 		rnic_segment_close(&s->own[n].seg);
 	}
 	pthread_mutex_unlock(&s->lock);
