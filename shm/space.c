@@ -282,6 +282,25 @@ void rnic_space_put(struct rnic_spaces *s, uint64_t leaf)
 	pthread_mutex_unlock(&s->lock);
 }
 
+bool rnic_space_holds(const struct rnic_spaces *s, uint64_t leaf, uint64_t addr,
+		      uint64_t len)
+{
+	/* no lock: as it is while the caller holds it */
+	uint64_t ino = s->own[rnic_mtt_leaf_space_of(leaf)].seg.ino;
+	uint64_t start = rnic_page_down(addr), at = start;
+	uint64_t off = (leaf >> RNIC_MTT_PAGE_SHIFT) * RNIC_PAGE;
+	struct rnic_vma v;
+
+	while (at < addr + len) {
+		if (rnic_vma_next(at, &v) || v.start > at || !v.shared ||
+		    v.dev != s->dev || v.ino != ino ||
+		    v.off + (at - v.start) != off + (at - start))
+			return false;
+		at = v.end;
+	}
+	return true;
+}
+
 unsigned int rnic_spaces_used(struct rnic_spaces *s)
 {
 	unsigned int n = 0;

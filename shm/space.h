@@ -92,6 +92,14 @@ int rnic_space_get(struct rnic_spaces *s, const struct rnic_vma *v,
  */
 void rnic_space_put(struct rnic_spaces *s, uint64_t leaf);
 
+/*
+ * True if the @len bytes at @addr lie now where @leaf says, which the caller
+ * has got for the page of @addr and holds. Any thread; a system call for each
+ * mapping, or /proc/self/maps is read.
+ */
+bool rnic_space_holds(const struct rnic_spaces *s, uint64_t leaf, uint64_t addr,
+		      uint64_t len);
+
 /* Spaces in use, for statistics and tests. Any thread. */
 unsigned int rnic_spaces_used(struct rnic_spaces *s);
 

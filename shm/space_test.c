@@ -265,6 +265,43 @@ static void split_mappings(void **state)
 	drop(&g);
 }
 
+/* What was found is there, whole, at its offset, in how many pieces ever. */
+static void what_was_found_is_looked_for(void **state)
+{
+	struct bed *b = *state;
+	struct rnic_spaces *s = &b->dev.spaces;
+	struct file f = make(F_SEAL_SHRINK, 64 * PAGE, 13 * PAGE), g = sealed();
+	uint64_t at = (uintptr_t)f.mem + 2 * PAGE + 7, len = 5 * PAGE, leaf;
+
+	assert_int_equal(get(b, (void *)at, len, &leaf), 0);
+	assert_true(rnic_space_holds(s, leaf, at, len));
+	assert_int_equal(mprotect(f.mem + 4 * PAGE, PAGE, PROT_READ), 0);
+	assert_true(rnic_space_holds(s, leaf, at, len));
+	assert_false(rnic_space_holds(s, leaf, at + PAGE, len));
+	assert_false(rnic_space_holds(s, leaf, (uintptr_t)g.mem, len));
+	/* the last page: another one of the file, another file's, none */
+	assert_true(mmap(f.mem + 7 * PAGE, PAGE, PROT_READ,
+			 MAP_SHARED | MAP_FIXED, f.fd, 0) != MAP_FAILED);
+	assert_false(rnic_space_holds(s, leaf, at, len));
+	assert_true(rnic_space_holds(s, leaf, at, len - PAGE));
+	assert_true(mmap(f.mem + 7 * PAGE, PAGE, PROT_READ,
+			 MAP_SHARED | MAP_FIXED, f.fd,
+			 20 * PAGE) != MAP_FAILED);
+	assert_true(rnic_space_holds(s, leaf, at, len));
+	assert_true(mmap(f.mem + 7 * PAGE, PAGE, PROT_READ,
+			 MAP_SHARED | MAP_FIXED, g.fd, 7 * PAGE) != MAP_FAILED);
+	assert_false(rnic_space_holds(s, leaf, at, len));
+	assert_true(mmap(f.mem + 7 * PAGE, PAGE, PROT_READ,
+			 MAP_PRIVATE | MAP_FIXED, f.fd,
+			 20 * PAGE) != MAP_FAILED);
+	assert_false(rnic_space_holds(s, leaf, at, len));
+	assert_int_equal(munmap(f.mem + 7 * PAGE, PAGE), 0);
+	assert_false(rnic_space_holds(s, leaf, at, len));
+	rnic_space_put(s, leaf);
+	drop(&f);
+	drop(&g);
+}
+
 /* A peer's touch finds the pages there. */
 static void contract_L2_pages_are_made(void **state)
 {
@@ -471,6 +508,7 @@ int main(void)
 		CASE(arena_is_no_space),
 		CASE(any_offset),
 		CASE(split_mappings),
+		CASE(what_was_found_is_looked_for),
 		CASE(contract_L2_pages_are_made),
 		CASE(numbers_run_out),
 		CASE(child_closes),
