@@ -126,6 +126,7 @@ UNIT_TESTS += \
 	lib/mr_index_test \
 	lib/mr_keep_test \
 	lib/mr_monitor_test \
+	lib/odp_test \
 	lib/settings_test \
 	lib/slab_test \
 	lib/stats_test \
@@ -149,6 +150,14 @@ lib_mr_monitor_test_SOURCES = \
 	lib/mr_monitor_test.c \
 	shm/trap_kit.c \
 	shm/trap_kit.h
+lib_odp_test_SOURCES = \
+	lib/mr_cache_kit.c \
+	lib/mr_cache_kit.h \
+	lib/odp_test.c
+lib_odp_test_LDFLAGS = \
+	$(AM_LDFLAGS) \
+	-Wl,--wrap=rnic_monitor_join \
+	-Wl,--wrap=rnic_watch_arm
 lib_stats_test_SOURCES = \
 	lib/mr_cache_kit.c \
 	lib/mr_cache_kit.h \

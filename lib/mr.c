@@ -314,9 +314,9 @@ uint64_t shrimp_mr_access(uint32_t rights)
 
 /*
  * Peers will ask the owner for some of what they may do with @mr: memory that
- * has only an address, pages that are absent, or atomics that are not one
- * instruction. Or they tell it of what they did: whoever waits for a region's
- * counter polls no endpoint.
+ * has only an address, pages that are absent, what the monitor has withdrawn,
+ * or atomics that are not one instruction. Or they tell it of what they did:
+ * whoever waits for a region's counter polls no endpoint.
  */
 bool shrimp_mr_needs_agent(const struct shrimp_mr *mr)
 {
@@ -326,8 +326,8 @@ bool shrimp_mr_needs_agent(const struct shrimp_mr *mr)
 		return false;
 	if (mr->cntr[0] || mr->cntr[1])
 		return true;
-	return mr->region.rights & RNIC_MR_LIST || mr->by_address ||
-	       mr->demand || mr->domain->caps & FI_ATOMIC;
+	return mr->region.rights & (RNIC_MR_LIST | RNIC_MR_WATCHED) ||
+	       mr->by_address || mr->demand || mr->domain->caps & FI_ATOMIC;
 }
 
 /* Makes the key valid. No event finds a region that is live and not listed. */

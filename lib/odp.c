@@ -190,7 +190,7 @@ void shrimp_odp_tidy(struct shrimp_domain *d)
 
 /* ---- watched ---- */
 
-/* True if @mr has memory in bytes @start to @end that is reached by address. */
+/* True if @x watches memory in bytes @start to @end. */
 static bool overlaps(const struct shrimp_odp *x, uint64_t start, uint64_t end)
 {
 	const struct shrimp_mr *mr = x->mr;
@@ -224,6 +224,14 @@ bool shrimp_odp_spares(const struct shrimp_mr *mr)
 	return mr->odp && !mr->odp->demand && mr->odp->idle;
 }
 
+/* The region is gone, for good. The monitor, or who registers it. */
+static void lose(struct shrimp_odp *x)
+{
+	/* G1: before the slot is looked at; pairs with G2; the first counts */
+	if (!rnic_xchg32_acqrel(&x->gone, 1))
+		rnic_add64_relaxed(&paging_of(x->mr->domain)->gone, 1);
+}
+
 /*
  * rnic_gone_fn, in the monitor's thread. What was only given up, as by
  * MADV_DONTNEED, is still this region's memory. Of what was unmapped the whole
@@ -235,18 +243,29 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
 	struct shrimp_odp *x = (struct shrimp_odp *)w;
 	struct rnic_mpt *m;
 
-	/* relaxed: the monitor alone sets it */
+	/* relaxed: a second time is once too often, and harmless */
 	if (!unmapped || rnic_load32_relaxed(&x->gone) ||
 	    !overlaps(x, start, end) || is_spared(x))
 		return;
-	/* G1: before the slot is looked at; pairs with G2 */
-	rnic_xchg32_acqrel(&x->gone, 1);
+	lose(x);
 	rnic_fence_full();
 	m = rnic_ptr_load_acquire(&x->mpt);
 	/* relaxed: Z2 publishes it; windows follow, lib/window_watch.c */
 	if (m && !RNIC_BROKEN(gone_root))
 		rnic_store64_relaxed(&m->mtt, 0);
-	rnic_add64_relaxed(&paging_of(x->mr->domain)->gone, 1);
+}
+
+/* The range has a watch that @x counts, or cannot have one. */
+static bool watch_range(const struct iovec *v)
+{
+	uint64_t va = (uintptr_t)v->iov_base;
+
+	if (rnic_watch_get(va, v->iov_len))
+		return false;
+	if (!rnic_watch_arm(va, v->iov_len))
+		return true;
+	rnic_watch_put(va, v->iov_len);
+	return false;
 }
 
 /*
@@ -255,34 +274,47 @@ static void gone(struct rnic_watched *w, uint64_t start, uint64_t end,
  */
 static void arm(struct shrimp_odp *x, size_t i)
 {
-	const struct iovec *v = &x->mr->iov[i];
-	uint64_t va = (uintptr_t)v->iov_base;
+	/* relaxed: its only writer, this thread */
+	uint32_t was = rnic_load32_relaxed(&x->armed);
 
-	if (!x->idle && rnic_watch_get(va, v->iov_len))
-		return;
-	if (!x->idle && rnic_watch_arm(va, v->iov_len))
-		rnic_watch_put(va, v->iov_len);
-	else
-		/* its only writer, this thread */
-		rnic_store32_relaxed(&x->armed,
-				     rnic_load32_relaxed(&x->armed) | 1u << i);
+	/* first: what goes as soon as it is watched is told */
+	rnic_store32_relaxed(&x->armed, was | 1u << i);
+	if (!x->idle && !watch_range(&x->mr->iov[i]))
+		rnic_store32_relaxed(&x->armed, was);
 }
 
-/* True if peers reach range @i of @mr by its address. */
-static bool by_address(struct shrimp_mr *mr, size_t i)
+/* True if range @i of @mr can leave the address space: not the device's. */
+static bool may_go(struct shrimp_mr *mr, size_t i)
 {
 	uint64_t off;
 
-	return !mr->leaf[i] &&
-	       rnic_arena_find(&mr->domain->dev.user, mr->iov[i].iov_base,
+	return rnic_arena_find(&mr->domain->dev.user, mr->iov[i].iov_base,
 			       mr->iov[i].iov_len, &off);
+}
+
+/*
+ * Addresses are right whenever the watch begins. A file was found before, so
+ * what went meanwhile was not told; that of an idle one is looked at by its
+ * cache entry.
+ */
+static bool is_outdated(const struct shrimp_odp *x, size_t i)
+{
+	const struct shrimp_mr *mr = x->mr;
+
+	return !x->idle && mr->leaf[i] &&
+	       !rnic_space_holds(&mr->domain->dev.spaces, mr->leaf[i],
+				 (uintptr_t)mr->iov[i].iov_base,
+				 mr->iov[i].iov_len);
 }
 
 static void arm_all(struct shrimp_odp *x)
 {
-	for (size_t i = 0; i < x->mr->niov; i++)
-		if (by_address(x->mr, i))
+	for (size_t i = 0; i < x->mr->niov; i++) {
+		if (may_go(x->mr, i))
 			arm(x, i);
+		if (is_outdated(x, i))
+			lose(x);
+	}
 }
 
 static void leave_watched(struct shrimp_domain *d, struct shrimp_odp *x)
@@ -328,8 +360,8 @@ void shrimp_odp_watch(struct shrimp_mr *mr)
 	rnic_monitor_join(&d->dev, &x->w, NULL);
 	if (!idle)
 		arm_all(x);
-	/* relaxed: this thread's own */
-	if (!rnic_load32_relaxed(&x->armed)) {
+	/* relaxed: this thread's own; no event */
+	if (!rnic_load32_relaxed(&x->armed) && !rnic_load32_relaxed(&x->gone)) {
 		leave_watched(d, x);
 		free(x);
 		return;

@@ -37,7 +37,7 @@ int shrimp_odp_make(struct shrimp_mr *mr);
 
 /*
  * Has the memory of @mr, which has been checked, watched if the settings say
- * so, or will not: no error. Partner: shrimp_odp_leave().
+ * so; what cannot be watched is not. No error. Partner: shrimp_odp_leave().
  */
 void shrimp_odp_watch(struct shrimp_mr *mr);
 

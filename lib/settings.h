@@ -28,8 +28,8 @@ enum shrimp_mtt {
 
 /* FI_SHRIMP_MONITOR: which regions the unmap monitor watches. */
 enum shrimp_monitor {
-	SHRIMP_MONITOR_AUTO, /* those on demand */
-	SHRIMP_MONITOR_UFFD, /* all that are reached by address */
+	SHRIMP_MONITOR_AUTO, /* those on demand, idle ones of the cache */
+	SHRIMP_MONITOR_UFFD, /* all but those in the device's memory */
 	SHRIMP_MONITOR_OFF,  /* none */
 };
 

@@ -33,10 +33,10 @@ enum rnic_pin_policy {
  * Returns 1 (pinned; rnic_unpin() is due), 0 (not pinned, as @policy allows:
  * nothing is due), or, with RNIC_PIN_REQUIRE only: -ENOMEM (limit, no memory,
  * or pages could not be read in), -ENOSPC (a quarter of vm.max_map_count used
- * up by pins and watches). Whatever the policy -EFAULT (a page is not mapped, or not
- * accessible) and -EINVAL (empty or wrapping). A refusal is logged with the
- * limit, what is in use and what was wanted: as a warning if it is an error,
- * else as information.
+ * up by pins and watches). Whatever the policy -EFAULT (a page is not mapped,
+ * or not accessible) and -EINVAL (empty or wrapping). A refusal is logged with
+ * the limit, what is in use and what was wanted: as a warning if it is an
+ * error, else as information.
  */
 int rnic_pin(const void *addr, size_t len, enum rnic_pin_policy policy);
 

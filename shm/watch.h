@@ -75,8 +75,8 @@ int rnic_watch_arm(uint64_t addr, uint64_t len);
  * open, or closed by somebody else). Whose watch it is the kernel does not
  * say. Of a file that is shared the pages from the first on that have no
  * entry in the page table get one, up to one that has: a first page that was
- * touched keeps that short. What was read of the mapping before, and is the same after it, was
- * so all the time.
+ * touched keeps that short. What was read of the mapping before, and is the
+ * same after it, was so all the time.
  */
 int rnic_watch_check(uint64_t addr, uint64_t len);
 

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "quiet_map.h"
+
 enum { PAGE = RK_PAGE, PAGES = 16, LEN = PAGES * PAGE };
 
 /* ---- acquire ---------------------------------------------------------------------- */
@@ -312,6 +314,69 @@ static void contract_R12_idle_key(struct th_self *self)
 	ck_bed_close(&b);
 }
 
+/* Memory of a file goes, or a part of it does. */
+static void file_goes(struct ck_bed *b, unsigned char *p, unsigned long way)
+{
+	void *to;
+
+	switch (way % 4) {
+	case 0:
+		ck_replace(&b->c, p, LEN, -1, 0);
+		break;
+	case 1:
+		ck_map_over(&b->c, p + PAGE, PAGE, -1, 0);
+		break;
+	case 2:
+		ck_unmap(&b->c, p + LEN / 2, LEN / 2);
+		break;
+	default: /* and is somewhere else */
+		to = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+		ck_begin(&b->c, p, LEN);
+		th_check(mremap(p, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED,
+				to) == to);
+		ck_end(&b->c, p, LEN);
+		ck_unmap(&b->c, to, LEN);
+	}
+}
+
+/*
+ * The same of memory of a file, which stays when its mapping goes, and is
+ * mapped twice: nothing is written to it.
+ */
+static void contract_R12_idle_file_key(struct th_self *self)
+{
+	struct ck_bed b;
+
+	ck_bed_open(&b, self, "prov_key,virt_addr");
+	for (unsigned long i = 0; i < th_rounds(200); i++) {
+		int fd = rk_file_new(LEN);
+		/* nobody else maps anything there */
+		unsigned char *p = rk_file_map(fd, LEN, quiet_private(LEN));
+		unsigned char *twin = rk_file_map(fd, LEN, NULL);
+		struct fid_mr *mr = acquire(&b, p, LEN, RK_RW);
+		uint64_t key = fi_mr_key(mr);
+		int err;
+
+		good(&b, mr, p, LEN, RK_RW);
+		release(&b, mr);
+		file_goes(&b, p, i);
+		memset(twin, 0x33, LEN);
+		err = rk_write_at(&b.a, key, (uintptr_t)p, LEN, 0x11);
+		th_check(err == FI_EFAULT || err == FI_EKEYREJECTED);
+		err = rk_write_at(&b.a, key, (uintptr_t)p, 8, 0x11);
+		th_check(err == FI_EFAULT || err == FI_EKEYREJECTED);
+		th_verify_byte(twin, LEN, 0x33);
+		mr = acquire(&b, twin, LEN, RK_RW);
+		good(&b, mr, twin, LEN, RK_RW);
+		release(&b, mr);
+		ck_unmap(&b.c, twin, LEN);
+		ck_unmap(&b.c, p, LEN);
+		close(fd);
+	}
+	ck_bed_close(&b);
+}
+
 /* It went while it was in use: its key goes with the last of its users. */
 static void contract_R12_last_user(struct th_self *self)
 {
@@ -517,6 +582,10 @@ static void acquire_in_threads(struct th_self *self)
 
 /* ---- table ------------------------------------------------------------------ */
 
+static struct ck_how ck_all_uffd_uffd = { .cache = "all",
+					  .monitor = "uffd",
+					  .regions = "uffd" };
+
 static const struct CMUnitTest cache_acquire[] = {
 	CK_CASE(acquire_arguments, 1, 20, all_uffd),
 	CK_CASE(acquire_without_provider_keys, 1, 20, all_uffd),
@@ -532,6 +601,9 @@ static const struct CMUnitTest cache_acquire[] = {
 	CK_CASE(acquired_and_unmapped, 1, 20, all_off),
 	CK_CASE(contract_R12_idle_key, 1, 60, all_uffd),
 	CK_CASE(contract_R12_idle_key, 1, 60, local_uffd),
+	CK_CASE(contract_R12_idle_file_key, 1, 60, all_uffd),
+	CK_CASE(contract_R12_idle_file_key, 1, 60, local_uffd),
+	CK_CASE(contract_R12_idle_file_key, 1, 60, all_uffd_uffd),
 	CK_CASE(contract_R12_last_user, 1, 60, all_uffd),
 	CK_CASE(acquire_in_two_domains, 1, 20, all_uffd),
 	CK_CASE(acquire_in_two_domains, 1, 20, all_notify),

@@ -108,11 +108,26 @@ static void case_M1(struct th_self *self)
 
 enum { M2_LEN = 4 * PAGE, M2_GUARD = 0x5a, M2_OTHER = RK_KEY + 1 };
 
-/* Registers, unmaps and uses the address again; the region is still open. */
-static void m2_owner(struct th_self *self, struct th_stack *s, struct ck *c,
-		     unsigned char *other)
+/* The file, if there is one, is as it was before it was unmapped. */
+static void m2_untouched(int fd)
 {
-	unsigned char *p = rk_pages(M2_LEN);
+	unsigned char buf[M2_LEN];
+
+	if (fd < 0)
+		return;
+	th_eq(pread(fd, buf, M2_LEN, 0), M2_LEN);
+	th_verify_byte(buf, M2_LEN, 1);
+}
+
+/*
+ * Registers, unmaps and uses the address again; the region is still open. The
+ * memory is private or, @fd not -1, that of a file.
+ */
+static void m2_owner(struct th_self *self, struct th_stack *s, struct ck *c,
+		     unsigned char *other, int fd)
+{
+	unsigned char *p =
+		fd < 0 ? rk_pages(M2_LEN) : rk_file_map(fd, M2_LEN, NULL);
 	struct fid_mr *mr = rk_reg(s, p, M2_LEN, RK_RW, RK_KEY);
 
 	th_barrier_progress(self, s, "registered");
@@ -125,6 +140,7 @@ static void m2_owner(struct th_self *self, struct th_stack *s, struct ck *c,
 	th_barrier_progress(self, s, "refused");
 	th_settle(s);
 	th_verify_byte(p, M2_LEN, M2_GUARD);
+	m2_untouched(fd);
 	th_verify_byte(other, M2_LEN, 2);
 	th_ok(fi_close(&mr->fid));
 	/* the memory that is there now has a key of its own */
@@ -162,8 +178,7 @@ static void m2_initiator(struct th_self *self, struct th_stack *s)
 	th_barrier_progress(self, s, "written");
 }
 
-/* Unmapped below a live key: it fails, and what comes there is untouched. */
-static void case_M2(struct th_self *self)
+static void m2(struct th_self *self, int fd)
 {
 	struct th_stack_opts o = rk_opts();
 	unsigned char *other = rk_pages(M2_LEN);
@@ -184,13 +199,28 @@ static void case_M2(struct th_self *self)
 		if (self->rank)
 			m2_initiator(self, &s);
 		else
-			m2_owner(self, &s, &c, other);
+			m2_owner(self, &s, &c, other, fd);
 	}
 	th_barrier_progress(self, &s, "end");
 	if (mr)
 		th_ok(fi_close(&mr->fid));
 	th_stack_close(&s);
 	munmap(other, M2_LEN);
+}
+
+/* Unmapped below a live key: it fails, and what comes there is untouched. */
+static void case_M2(struct th_self *self)
+{
+	m2(self, -1);
+}
+
+/* The same of a file that peers have mapped. */
+static void case_M2_file(struct th_self *self)
+{
+	int fd = rk_file_new(M2_LEN);
+
+	m2(self, fd);
+	close(fd);
 }
 
 /* ---- M14 ------------------------------------------------------------------ */
@@ -726,6 +756,8 @@ static const struct CMUnitTest cache_cases[] = {
 	CK_CASES(case_M1, 2, 30),
 	CK_SOME(case_M2, 2, 30),
 	CK_CASE(case_M2, 2, 30, all_off),
+	CK_SOME(case_M2_file, 2, 30),
+	CK_CASE(case_M2_file, 2, 30, all_off),
 	CK_CASE(case_M14_limit, 1, 60, off),
 	CK_CASE(case_M14_limit, 1, 60, all_uffd),
 	CK_CASE(case_M14_limit, 1, 60, all_notify),

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "env_probe.h"
 
@@ -26,12 +27,13 @@ void odp_open(struct odp_side *d, struct th_self *self)
 	struct th_stack_opts o = rk_atomic_opts();
 	const struct odp_how *h = self->arg;
 
-	*d = (struct odp_side){ .self = self };
+	*d = (struct odp_side){ .self = self, .fd = -1 };
 	if (h) {
 		set("FI_SHRIMP_CMA", h->cma);
 		set("FI_SHRIMP_MONITOR", h->monitor);
 		set("FI_SHRIMP_PIN", h->pin);
 		set("FI_SHRIMP_MR_CACHE", h->cache);
+		set("FI_SHRIMP_MTT", h->mtt);
 	}
 	th_stack_open(&d->s, &o);
 	th_stack_connect(&d->s, self);
@@ -68,6 +70,46 @@ unsigned char *odp_fresh(size_t len)
 
 	th_check(p != MAP_FAILED);
 	return p;
+}
+
+static void file_close(struct odp_side *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+unsigned char *odp_memory(struct odp_side *d)
+{
+	const struct odp_how *h = d->self->arg;
+	void *p;
+
+	file_close(d);
+	if (!h || !h->file)
+		return odp_fresh(ODP_LEN);
+	d->fd = rk_file_new(ODP_LEN);
+	p = quiet_map(ODP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, 0);
+	th_check(p != MAP_FAILED);
+	return p;
+}
+
+void odp_file_fill(struct odp_side *d, size_t off)
+{
+	unsigned char buf[ODP_PAGE];
+
+	memset(buf, ODP_SENTINEL, ODP_PAGE);
+	if (d->fd >= 0)
+		th_eq(pwrite(d->fd, buf, ODP_PAGE, (off_t)off), ODP_PAGE);
+}
+
+void odp_file_verify(struct odp_side *d, size_t off)
+{
+	unsigned char buf[ODP_PAGE];
+
+	if (d->fd < 0)
+		return;
+	th_eq(pread(d->fd, buf, ODP_PAGE, (off_t)off), ODP_PAGE);
+	th_verify_byte(buf, ODP_PAGE, ODP_SENTINEL);
 }
 
 /* Two calls: one puts the new memory there before it tells of the old. */
@@ -128,6 +170,7 @@ void odp_disown(struct odp_side *d)
 	if (d->p)
 		munmap(d->p, ODP_LEN);
 	d->p = NULL;
+	file_close(d);
 }
 
 void odp_put(struct odp_side *d, const void *buf, size_t len, uint64_t off)

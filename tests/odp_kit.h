@@ -29,6 +29,8 @@ struct odp_how {
 	const char *monitor; /* FI_SHRIMP_MONITOR, or NULL */
 	const char *pin;     /* FI_SHRIMP_PIN, or NULL */
 	const char *cache;   /* FI_SHRIMP_MR_CACHE, or NULL */
+	const char *mtt;     /* FI_SHRIMP_MTT, or NULL */
+	bool file;	     /* odp_memory() is of sealed memfds */
 };
 
 /* What the processes of a test see. */
@@ -47,6 +49,7 @@ struct odp_side {
 	struct th_stack s;    /* its stack */
 	unsigned char *p;     /* the owner's memory, ODP_LEN bytes, or NULL */
 	struct fid_mr *mr;    /* the owner's region, or NULL */
+	int fd;		      /* the file of odp_memory(), or -1 */
 };
 
 /* Opens and connects the stack, as self->arg, struct odp_how or NULL, says. */
@@ -63,6 +66,21 @@ void odp_lost(struct odp_side *d, uint64_t regions);
 
 /* @len private bytes. */
 unsigned char *odp_fresh(size_t len);
+
+/*
+ * ODP_LEN bytes: private ones or, if self->arg says so, all of a new file that
+ * peers map, which is open as @d->fd until the next one, or odp_disown().
+ */
+unsigned char *odp_memory(struct odp_side *d);
+
+/*
+ * The page at @off of the file, which may be mapped no more, becomes all
+ * ODP_SENTINEL. Without a file nothing.
+ */
+void odp_file_fill(struct odp_side *d, size_t off);
+
+/* It is so still. */
+void odp_file_verify(struct odp_side *d, size_t off);
 
 /*
  * The bytes at @p, of odp_fresh() or quiet_map(), become other memory. Returns

@@ -141,7 +141,10 @@ static void contract_R12_given_up(struct th_self *self)
 
 /* ---- R12: pinned ------------------------------------------------------------ */
 
-/* A region of its own kind is gone with its memory, whatever comes there. */
+/*
+ * A region of its own kind is gone with its memory, whatever comes there; of a
+ * file, which stays, as well.
+ */
 static void contract_R12_pinned(struct th_self *self)
 {
 	unsigned char buf[ODP_PAGE];
@@ -151,7 +154,7 @@ static void contract_R12_pinned(struct th_self *self)
 	odp_open(&d, self);
 	for (unsigned long i = 0; i < th_rounds(20); i++) {
 		if (!self->rank) {
-			d.p = odp_fresh(ODP_LEN);
+			d.p = odp_memory(&d);
 			d.mr = rk_reg(&d.s, d.p, ODP_LEN, RK_RW, RK_KEY);
 		}
 		th_barrier_progress(self, &d.s, "registered");
@@ -165,6 +168,7 @@ static void contract_R12_pinned(struct th_self *self)
 				    ODP_PAGE);
 			memset(d.p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL,
 			       ODP_PAGE);
+			odp_file_fill(&d, i % ODP_PAGES * ODP_PAGE);
 			odp_lost(&d, i + 1);
 		}
 		th_barrier_progress(self, &d.s, "replaced");
@@ -175,9 +179,11 @@ static void contract_R12_pinned(struct th_self *self)
 				    0);
 		}
 		th_barrier_progress(self, &d.s, "refused");
-		if (!self->rank)
+		if (!self->rank) {
 			th_verify_byte(d.p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE,
 				       ODP_SENTINEL);
+			odp_file_verify(&d, i % ODP_PAGES * ODP_PAGE);
+		}
 		odp_disown(&d);
 	}
 	th_stack_close(&d.s);
@@ -186,7 +192,7 @@ static void contract_R12_pinned(struct th_self *self)
 /* Streams at a region whose memory is replaced under them. */
 static void unmap_once(struct odp_side *d, unsigned long i)
 {
-	unsigned char *p = d->p = odp_fresh(ODP_LEN);
+	unsigned char *p = d->p = odp_memory(d);
 
 	d->mr = rk_reg(&d->s, p, ODP_LEN, RK_RW, RK_KEY);
 	odp_written(d);
@@ -195,9 +201,11 @@ static void unmap_once(struct odp_side *d, unsigned long i)
 	else
 		odp_replace(d, p, ODP_LEN);
 	memset(p + i % ODP_PAGES * ODP_PAGE, ODP_SENTINEL, ODP_PAGE);
+	odp_file_fill(d, i % ODP_PAGES * ODP_PAGE);
 	for (int k = 0; k < 20; k++)
 		th_verify_byte(p + i % ODP_PAGES * ODP_PAGE, ODP_PAGE,
 			       ODP_SENTINEL);
+	odp_file_verify(d, i % ODP_PAGES * ODP_PAGE);
 	th_ok(fi_close(&d->mr->fid));
 	d->mr = NULL;
 	th_eq(munmap(p, ODP_LEN), 0);
@@ -215,6 +223,176 @@ static void contract_R12_under_streams(struct th_self *self)
 	for (unsigned long i = 0; !self->rank && i < th_rounds(200); i++)
 		unmap_once(&d, i);
 	odp_over(&d);
+	th_stack_close(&d.s);
+}
+
+/* ---- R12: files -------------------------------------------------------------- */
+
+/* A file that is mapped twice, and private memory, in one region. */
+struct twins {
+	struct odp_side *d;    /* whose */
+	unsigned char *p, *q;  /* of the file: registered, and not */
+	unsigned char own[64]; /* the other range */
+};
+
+enum { FILE_LEN = 8 * ODP_PAGE, AT = 5 * ODP_PAGE };
+
+static unsigned char *map_twin(struct twins *t)
+{
+	unsigned char *p = quiet_map(FILE_LEN, PROT_READ | PROT_WRITE,
+				     MAP_SHARED, t->d->fd, 0);
+
+	th_check(p != MAP_FAILED);
+	return p;
+}
+
+static void twins_open(struct twins *t)
+{
+	struct iovec iov[2] = { { t->own, sizeof(t->own) } };
+
+	t->d->fd = rk_file_new(FILE_LEN);
+	t->p = map_twin(t);
+	t->q = map_twin(t);
+	iov[1] = (struct iovec){ t->p, FILE_LEN };
+	th_ok(fi_mr_regv(t->d->s.domain, iov, 2, RK_RW, 0, RK_KEY, 0, &t->d->mr,
+			 NULL));
+}
+
+/* Where a mapping may go: nothing is there. */
+static void *place(void)
+{
+	return quiet_map(FILE_LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
+}
+
+static void *map_over(unsigned char *p, size_t len, int fd, off_t off)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+
+	return mmap(p, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, off);
+}
+
+/* What does not take the registered memory away. */
+static void stay(struct twins *t)
+{
+	th_eq(munmap(t->q, FILE_LEN / 2), 0);
+	th_check(map_over(t->q + FILE_LEN / 2, ODP_PAGE, -1, 0) ==
+		 t->q + FILE_LEN / 2);
+	th_eq(madvise(t->p, FILE_LEN, MADV_DONTNEED), 0);
+}
+
+/* The ways it goes; the last byte of @t->p is among it in none but the last. */
+static void go(struct twins *t, int way)
+{
+	unsigned char *p = t->p;
+	void *to;
+
+	switch (way) {
+	case 0:
+		th_eq(munmap(p, ODP_PAGE), 0);
+		break;
+	case 1:
+		th_check(map_over(p, ODP_PAGE, -1, 0) == p);
+		break;
+	case 2: /* another page of the same file */
+		th_check(map_over(p + ODP_PAGE, ODP_PAGE, t->d->fd, 0) ==
+			 p + ODP_PAGE);
+		break;
+	case 3: /* it shrinks */
+		th_check(mremap(p, FILE_LEN, FILE_LEN - ODP_PAGE, 0) == p);
+		break;
+	case 4: /* all of it is mapped elsewhere */
+		to = place();
+		th_check(mremap(p, FILE_LEN, FILE_LEN,
+				MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+		break;
+	case 5: /* the same, and the same file comes there again */
+		to = place();
+		th_check(mremap(p, FILE_LEN, FILE_LEN,
+				MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+		th_check(map_over(p, FILE_LEN, t->d->fd, 0) == p);
+		break;
+	default:
+		th_eq(munmap(p, FILE_LEN), 0);
+	}
+}
+
+enum { WAYS = 7 };
+
+/*
+ * Memory of a file goes as other memory does, in part or whole, and also if
+ * its pages are mapped elsewhere; all of the region goes with it.
+ */
+static void contract_R12_file_ways(struct th_self *self)
+{
+	unsigned char buf[ODP_PAGE];
+	struct odp_side d;
+	struct twins t = { .d = &d };
+
+	setenv("FI_SHRIMP_MONITOR", "uffd", 1);
+	setenv("FI_SHRIMP_PIN", "off", 1);
+	odp_open(&d, self);
+	memset(buf, 1, sizeof(buf));
+	for (int way = 0; way < WAYS; way++) {
+		if (!self->rank)
+			twins_open(&t);
+		th_barrier_progress(self, &d.s, "registered");
+		if (self->rank)
+			odp_put_done(&d, buf, ODP_PAGE, sizeof(t.own) + AT);
+		th_barrier_progress(self, &d.s, "written");
+		if (!self->rank) {
+			th_verify_byte(t.q + AT, ODP_PAGE, 1);
+			stay(&t);
+		}
+		th_barrier_progress(self, &d.s, "still there");
+		if (self->rank)
+			odp_put_done(&d, buf, ODP_PAGE, sizeof(t.own) + AT);
+		th_barrier_progress(self, &d.s, "written again");
+		if (!self->rank) {
+			go(&t, way);
+			odp_file_fill(&d, AT);
+		}
+		th_barrier_progress(self, &d.s, "gone");
+		if (self->rank) {
+			odp_refused(&d, buf, ODP_PAGE, sizeof(t.own) + AT, 0);
+			odp_refused(&d, buf, 8, 0, 0);
+		}
+		th_barrier_progress(self, &d.s, "refused");
+		if (!self->rank) {
+			odp_file_verify(&d, AT);
+			odp_lost(&d, (uint64_t)way + 1);
+		}
+		odp_disown(&d);
+	}
+	th_stack_close(&d.s);
+}
+
+/* Its owner makes no call after it has unmapped: the answer comes. */
+static void contract_P1_gone_needs_no_call(struct th_self *self)
+{
+	struct th_stack_opts o = rk_opts();
+	struct odp_side d = { .self = self, .fd = -1 };
+	unsigned char buf[8] = { 1 };
+
+	setenv("FI_SHRIMP_MONITOR", "uffd", 1);
+	th_stack_open(&d.s, &o);
+	th_stack_connect(&d.s, self);
+	if (!self->rank) {
+		d.p = odp_memory(&d);
+		d.mr = rk_reg(&d.s, d.p, ODP_LEN, RK_RW, RK_KEY);
+	}
+	th_barrier_progress(self, &d.s, "registered");
+	if (self->rank)
+		odp_put_done(&d, buf, sizeof(buf), 0);
+	th_barrier_progress(self, &d.s, "written");
+	if (!self->rank)
+		th_eq(munmap(d.p, ODP_LEN), 0);
+	/* without progress */
+	th_barrier(self, "unmapped");
+	if (self->rank)
+		odp_refused(&d, buf, sizeof(buf), 0, 0);
+	th_barrier(self, "refused");
+	odp_disown(&d);
 	th_stack_close(&d.s);
 }
 
@@ -299,6 +477,10 @@ static void contract_R12_off(struct th_self *self)
 static struct odp_how cached = { .cache = "all" };
 static struct odp_how uncached = { .cache = "off" };
 static struct odp_how unpinned = { .pin = "off" };
+static struct odp_how file = { .file = true };
+static struct odp_how file_cached = { .file = true, .cache = "all" };
+static struct odp_how file_uncached = { .file = true, .cache = "off" };
+static struct odp_how file_pages = { .file = true, .mtt = "pages" };
 static struct odp_how unpinned_no_cma = { .cma = "off", .pin = "off" };
 
 static const struct CMUnitTest unmap_tests[] = {
@@ -317,6 +499,15 @@ static const struct CMUnitTest unmap_tests[] = {
 	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, cached),
 	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, uncached),
 	ODP_CASE(contract_R12_fork, 2, 20, cached),
+	ODP_CASE(contract_R12_pinned, 2, 30, file),
+	ODP_CASE(contract_R12_pinned, 2, 30, file_cached),
+	ODP_CASE(contract_R12_pinned, 2, 30, file_uncached),
+	ODP_CASE(contract_R12_pinned, 2, 30, file_pages),
+	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, file),
+	ODP_CASE(contract_R12_under_streams, STREAMERS + 1, 60, file_cached),
+	ODP_CASE(contract_R12_file_ways, 2, 30, file),
+	ODP_CASE(contract_R12_file_ways, 2, 30, file_cached),
+	ODP_CASE(contract_P1_gone_needs_no_call, 2, 20, file),
 };
 
 int main(int argc, char **argv)

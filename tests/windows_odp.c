@@ -597,10 +597,10 @@ static void contract_I5_window_refreshed_often(struct th_self *self)
 
 /* ---- R12: watched ---------------------------------------------------------- */
 
-/* Private memory that is registered as it is; the monitor watches it. */
+/* Memory that is registered as it is; the monitor watches it. */
 static void own_pinned(struct odp_side *d)
 {
-	d->p = odp_fresh(ODP_LEN);
+	d->p = odp_memory(d);
 	d->mr = rk_reg(&d->s, d->p, ODP_LEN, RK_RW, RK_KEY);
 }
 
@@ -631,6 +631,7 @@ static void contract_R12_window_gone(struct th_self *self)
 		if (!self->rank) {
 			odp_replace(&d, p, ODP_PAGE);
 			memset(p, ODP_SENTINEL, ODP_PAGE);
+			odp_file_fill(&d, OFF - OFF % ODP_PAGE + ODP_PAGE);
 			odp_lost(&d, i + 1);
 		}
 		meet(&d, "replaced");
@@ -641,6 +642,7 @@ static void contract_R12_window_gone(struct th_self *self)
 		meet(&d, "refused");
 		if (!self->rank) {
 			th_verify_byte(p, ODP_PAGE, ODP_SENTINEL);
+			odp_file_verify(&d, OFF - OFF % ODP_PAGE + ODP_PAGE);
 			/* nor is there anything to bind to */
 			bind(&o, OFF, LEN, RK_RW);
 		}
@@ -758,10 +760,12 @@ static void unmap_once(struct owner *o, unsigned long i)
 	else
 		odp_replace(d, d->p, ODP_LEN);
 	memset(at, ODP_SENTINEL, ODP_PAGE);
+	odp_file_fill(d, (size_t)(at - d->p));
 	if (i % 4 == 0)
 		bind(o, OFF, LEN, RK_RW);
 	for (int k = 0; k < 20; k++)
 		th_verify_byte(at, ODP_PAGE, ODP_SENTINEL);
+	odp_file_verify(d, (size_t)(at - d->p));
 	th_ok(o->ops->invalidate_window(o->w));
 	th_ok(fi_close(&d->mr->fid));
 	d->mr = NULL;
@@ -791,6 +795,8 @@ static struct odp_how no_cma = { .cma = "off" };
 static struct odp_how unpinned = { .pin = "off" };
 static struct odp_how unpinned_no_cma = { .cma = "off", .pin = "off" };
 static struct odp_how unwatched = { .monitor = "off" };
+static struct odp_how file = { .file = true };
+static struct odp_how file_pages = { .file = true, .mtt = "pages" };
 
 static const struct CMUnitTest windows_odp[] = {
 	TH_CASE(contract_W1_on_demand, 2, 20),
@@ -812,9 +818,14 @@ static const struct CMUnitTest windows_odp[] = {
 	ODP_CASE(contract_I5_window_refreshed_often, STREAMERS + 1, 60,
 		 unpinned),
 	TH_CASE(contract_R12_window_gone, 2, 30),
+	ODP_CASE(contract_R12_window_gone, 2, 30, file),
+	ODP_CASE(contract_R12_window_gone, 2, 30, file_pages),
 	TH_CASE(contract_R12_window_of_nothing, 1, 20),
+	ODP_CASE(contract_R12_window_of_nothing, 1, 20, file),
 	TH_CASE(contract_R12_window_half_gone, 2, 20),
+	ODP_CASE(contract_R12_window_half_gone, 2, 20, file),
 	TH_CASE(contract_R12_window_under_streams, STREAMERS + 1, 60),
+	ODP_CASE(contract_R12_window_under_streams, STREAMERS + 1, 60, file),
 };
 
 int main(int argc, char **argv)
