@@ -156,6 +156,7 @@ lib_odp_test_SOURCES = \
 	lib/odp_test.c
 lib_odp_test_LDFLAGS = \
 	$(AM_LDFLAGS) \
+	-Wl,--wrap=calloc \
 	-Wl,--wrap=rnic_monitor_join \
 	-Wl,--wrap=rnic_watch_arm
 lib_stats_test_SOURCES = \

@@ -677,11 +677,12 @@ void shrimp_mr_count_implicit(const struct shrimp_mr *mr)
 		shrimp_odp_implicit(mr->domain);
 }
 
-void shrimp_mr_watch(struct shrimp_mr *mr)
+int shrimp_mr_watch(struct shrimp_mr *mr)
 {
-	if (!mr->demand && !is_implicit(mr) &&
-	    mr->region.rights & RNIC_MR_GIVEN)
-		shrimp_odp_watch(mr);
+	if (mr->demand || is_implicit(mr) ||
+	    !(mr->region.rights & RNIC_MR_GIVEN))
+		return 0;
+	return shrimp_odp_watch(mr);
 }
 
 /* All or nothing (contract R3); an entry of the cache has looked and pins. */
@@ -694,8 +695,8 @@ static int set_up(struct shrimp_mr *mr)
 	ret = shrimp_mr_translate(mr);
 	if (ret)
 		goto err_unpin;
-	shrimp_mr_watch(mr);
-	if (shrimp_mr_at_once(mr))
+	ret = shrimp_mr_watch(mr);
+	if (!ret && shrimp_mr_at_once(mr))
 		ret = publish(mr);
 	if (ret)
 		goto err_untranslate;

@@ -102,8 +102,11 @@ uint64_t shrimp_mr_access(uint32_t rights);
 /* PROT_ bits that memory must have for @access. */
 int shrimp_mr_prot(uint64_t access);
 
-/* Has @mr watched for unmapping, if it is one that is; before publication. */
-void shrimp_mr_watch(struct shrimp_mr *mr);
+/*
+ * Has @mr watched for unmapping, if it is one that is; before publication.
+ * Returns 0 or -FI_ENOMEM.
+ */
+int shrimp_mr_watch(struct shrimp_mr *mr);
 
 /* True if the settings allow for @mr, which may be implicit (R11). */
 bool shrimp_mr_allowed(const struct shrimp_mr *mr);

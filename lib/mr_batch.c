@@ -251,7 +251,7 @@ static int run(struct batch *b, uint64_t flags, struct fid_mr **out)
 	while (!ret && translated < b->n) {
 		ret = shrimp_mr_translate(b->mr[translated]);
 		if (!ret)
-			shrimp_mr_watch(b->mr[translated++]);
+			ret = shrimp_mr_watch(b->mr[translated++]);
 	}
 	if (!ret)
 		ret = reserve_all(b);

@@ -110,12 +110,12 @@ static int translate_again(struct shrimp_mr *mr)
 		ret = shrimp_mr_translate(mr);
 	if (ret)
 		return ret;
-	shrimp_mr_watch(mr);
+	ret = shrimp_mr_watch(mr);
 	if (old.rights & RNIC_MR_LIST)
 		rnic_mtt_list_free(&d->mtt, old.mtt, rnic_grace_now(&d->dev));
 	else
 		rnic_mtt_free(&d->mtt, old.mtt, rnic_grace_now(&d->dev));
-	return 0;
+	return ret;
 }
 
 /*

@@ -340,17 +340,17 @@ static bool is_wanted(const struct shrimp_mr *mr, bool *idle)
 	       monitored(mr->domain);
 }
 
-void shrimp_odp_watch(struct shrimp_mr *mr)
+int shrimp_odp_watch(struct shrimp_mr *mr)
 {
 	struct shrimp_domain *d = mr->domain;
 	struct shrimp_odp *x;
 	bool idle;
 
 	if (!is_wanted(mr, &idle))
-		return;
+		return 0;
 	x = calloc(1, sizeof(*x));
 	if (!x)
-		return;
+		return -FI_ENOMEM;
 	x->mr = mr;
 	x->idle = idle;
 	x->w.gone = gone;
@@ -364,10 +364,11 @@ void shrimp_odp_watch(struct shrimp_mr *mr)
 	if (!rnic_load32_relaxed(&x->armed) && !rnic_load32_relaxed(&x->gone)) {
 		leave_watched(d, x);
 		free(x);
-		return;
+		return 0;
 	}
 	mr->region.rights |= RNIC_MR_WATCHED;
 	mr->odp = x;
+	return 0;
 }
 
 /* The slot is known: its version is changed, and its translation taken away. */

@@ -37,9 +37,10 @@ int shrimp_odp_make(struct shrimp_mr *mr);
 
 /*
  * Has the memory of @mr, which has been checked, watched if the settings say
- * so; what cannot be watched is not. No error. Partner: shrimp_odp_leave().
+ * so; what cannot be watched is not. Returns 0 or -FI_ENOMEM. Partner:
+ * shrimp_odp_leave().
  */
-void shrimp_odp_watch(struct shrimp_mr *mr);
+int shrimp_odp_watch(struct shrimp_mr *mr);
 
 /*
  * @mr has its slot, which nobody finds yet: faults and the monitor know it from

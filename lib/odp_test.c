@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * Watched regions: memory that goes while it is registered. The linker puts
- * this file between the library and what it calls (lib/local.mk).
+ * Watched regions: memory that goes while it is registered, and what happens
+ * when there is no memory for the watch. The linker puts this file between the
+ * library and what it calls (lib/local.mk).
  */
 #define _GNU_SOURCE
 #include "lib/odp.h"
@@ -24,23 +25,35 @@
 
 enum {
 	PAGE = MCK_PAGE,
-	LEN = 4 * PAGE, /* bytes of a memory */
-	LIMIT_S = 60,	/* the whole program ends by then */
+	LEN = 4 * PAGE,	 /* bytes of a memory */
+	LIMIT_S = 60,	 /* the whole program ends by then */
+	MOST = 200,	 /* allocations of a call, far more than there are */
+	NOT_FAILING = -1 /* all allocations are made */
 };
 
 #define RW (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /* ---- between the library and what it calls ---- */
 
-static void (*before_join)(void); /* of the next region, or NULL */
-static void (*after_arm)(void);	  /* of the next range, or NULL */
+static _Thread_local int left = NOT_FAILING; /* allocations until one fails */
+static void (*before_join)(void);	     /* of the next region, or NULL */
+static void (*after_arm)(void);		     /* of the next range, or NULL */
 
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
 void __real_rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
 			      struct rnic_mpt *mpt);
 void __wrap_rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
 			      struct rnic_mpt *mpt);
 int __real_rnic_watch_arm(uint64_t addr, uint64_t len);
 int __wrap_rnic_watch_arm(uint64_t addr, uint64_t len);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (left != NOT_FAILING && !left--)
+		return NULL;
+	return __real_calloc(n, size);
+}
 
 static void run_once(void (**hook)(void))
 {
@@ -69,22 +82,42 @@ int __wrap_rnic_watch_arm(uint64_t addr, uint64_t len)
 /* ---- a domain, and memory ---- */
 
 static struct bed {
-	struct mck_bed b; /* first */
-	char *p;	  /* LEN private bytes */
-	char *f;	  /* LEN bytes of a file */
-	int fd;		  /* of it */
+	struct mck_bed b;	      /* first */
+	struct fi_ops_shrimp_mr *ops; /* calls of the domain */
+	char *p;		      /* LEN private bytes */
+	char *f;		      /* LEN bytes of a file */
+	int fd;			      /* of it */
 } bed;
 
-static int setup_all(void **state)
+static int open_as(void **state, enum shrimp_monitor monitor,
+		   enum shrimp_mrc_mode cache)
 {
+	void *ops;
+
 	mck_fabric(&bed.b);
-	bed.b.set->monitor = SHRIMP_MONITOR_UFFD;
-	bed.b.set->mrc = SHRIMP_MRC_OFF;
+	bed.b.set->monitor = monitor;
+	bed.b.set->mrc = cache;
 	mck_domain(&bed.b);
+	assert_int_equal(
+		fi_open_ops(&bed.b.d->fid.fid, FI_SHRIMP_OPS_MR, 0, &ops, NULL),
+		0);
+	bed.ops = ops;
 	bed.p = mck_private(LEN);
 	bed.f = mck_file(LEN, &bed.fd);
 	*state = &bed;
 	return 0;
+}
+
+/* Idle regions are watched, and no other. */
+static int setup_idle(void **state)
+{
+	return open_as(state, SHRIMP_MONITOR_AUTO, SHRIMP_MRC_LOCAL);
+}
+
+/* All are. */
+static int setup_all(void **state)
+{
+	return open_as(state, SHRIMP_MONITOR_UFFD, SHRIMP_MRC_OFF);
 }
 
 static int teardown(void **state)
@@ -190,15 +223,128 @@ static void contract_R12_gone_as_it_is_watched(void **state)
 	assert_int_equal(fi_close(&fid->fid), 0);
 }
 
+/* ---- no memory ---- */
+
+/* Each allocation of an acquire fails in turn. True: there was none to fail. */
+static bool idle_without(int n, char *p)
+{
+	struct fid_mr *fid = NULL;
+	bool all;
+	int ret;
+
+	left = n;
+	ret = mck_acquire(&bed.b, p, LEN, RW, &fid);
+	all = left >= 0;
+	left = NOT_FAILING;
+	if (!ret) {
+		/* what is kept is watched */
+		if (mck_stats(&bed.b).cache_entries)
+			assert_non_null(((struct shrimp_mr *)fid)->odp);
+		assert_int_equal(bed.b.ops->release(fid), 0);
+	} else {
+		assert_int_equal(ret, -FI_ENOMEM);
+		assert_int_equal(mck_stats(&bed.b).cache_entries, 0);
+	}
+	assert_int_equal(bed.b.ops->flush(&bed.b.d->fid.fid), 0);
+	return all;
+}
+
+static void contract_R12_no_idle_key_unwatched(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	/* the monitor and the agent run */
+	assert_false(idle_without(0, bed.p));
+	while (!idle_without(n++, bed.p))
+		assert_true(n < MOST);
+	/* an entry, its region, and the watch, at least */
+	assert_true(n > 3);
+	for (n = 0; !idle_without(n, bed.f); n++)
+		assert_true(n < MOST);
+}
+
+/* A batch without memory leaves nothing behind; the next one has it. */
+static bool batch_without(int n)
+{
+	const struct iovec iov[2] = { { bed.p, LEN }, { bed.f, LEN } };
+	const struct fi_mr_attr a[2] = {
+		{ .mr_iov = &iov[0], .iov_count = 1, .access = RW },
+		{ .mr_iov = &iov[1], .iov_count = 1, .access = RW },
+	};
+	struct fid_mr *mr[2];
+	bool all;
+	int ret;
+
+	left = n;
+	ret = bed.ops->reg_batch(&bed.b.d->fid.fid, a, 2, 0, mr);
+	all = left >= 0;
+	left = NOT_FAILING;
+	if (ret) {
+		assert_int_equal(ret, -FI_ENOMEM);
+		assert_int_equal(rnic_watch_ranges(), 0);
+		return all;
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(((struct shrimp_mr *)mr[i])->odp);
+		assert_int_equal(fi_close(&mr[i]->fid), 0);
+	}
+	return all;
+}
+
+static void contract_R12_no_memory_for_a_batch(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	while (!batch_without(n++))
+		assert_true(n < MOST);
+	assert_true(n > 4);
+}
+
+/* A refresh without memory leaves a key without a meaning, until the next. */
+static void contract_R12_no_memory_for_a_refresh(void **state)
+{
+	struct shrimp_mr *mr;
+	struct fid_mr *fid;
+	bool failed = false, all = false;
+
+	(void)state;
+	assert_int_equal(
+		fi_mr_reg(&bed.b.d->fid, bed.f, LEN, RW, 0, 0, 0, &fid, NULL),
+		0);
+	mr = (struct shrimp_mr *)fid;
+	for (int n = 0; !all; n++) {
+		int ret;
+
+		assert_true(n < MOST);
+		left = n;
+		ret = fi_mr_refresh(fid, NULL, 0, 0);
+		all = left >= 0;
+		left = NOT_FAILING;
+		assert_true(!ret || ret == -FI_ENOMEM);
+		assert_int_equal(!ret, !mr->broken);
+		assert_int_equal(!ret, mr->odp != NULL);
+		failed |= ret != 0;
+	}
+	assert_true(failed);
+	assert_false(shrimp_odp_gone(mr));
+	assert_int_equal(fi_close(&fid->fid), 0);
+}
+
 /* ---- table ---- */
 
-#define ALL(f) cmocka_unit_test_setup_teardown(f, setup_all, teardown)
+#define IDLE(f) cmocka_unit_test_setup_teardown(f, setup_idle, teardown)
+#define ALL(f)	cmocka_unit_test_setup_teardown(f, setup_all, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ALL(contract_R12_gone_while_it_is_registered),
 		ALL(contract_R12_gone_as_it_is_watched),
+		IDLE(contract_R12_no_idle_key_unwatched),
+		ALL(contract_R12_no_memory_for_a_batch),
+		ALL(contract_R12_no_memory_for_a_refresh),
 	};
 
 	int failed;
