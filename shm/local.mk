@@ -98,6 +98,7 @@ UNIT_TESTS += \
 	shm/fence_test \
 	shm/grace_test \
 	shm/heap_test \
+	shm/hit_test \
 	shm/identity_test \
 	shm/keycache_test \
 	shm/lane_test \
@@ -162,6 +163,10 @@ shm_segment_test_SOURCES = \
 # These need a device with keys and a reader.
 shm_exec_test_SOURCES = \
 	shm/exec_test.c \
+	shm/reach_kit.c \
+	shm/reach_kit.h
+shm_hit_test_SOURCES = \
+	shm/hit_test.c \
 	shm/reach_kit.c \
 	shm/reach_kit.h
 shm_monitor_test_SOURCES = \

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <sys/mman.h>
@@ -46,21 +47,31 @@ void kit_owner_close(struct kit_owner *o)
 	rnic_device_close(&o->dev);
 }
 
-int kit_reader_open(struct kit_reader *d, const struct rnic_addr *addr)
+int kit_reader_open_cfg(struct kit_reader *d, const struct rnic_addr *addr,
+			const struct rnic_keycache_cfg *cfg)
 {
-	static const struct rnic_keycache_cfg cfg;
+	uint64_t bytes = rnic_keycache_bytes(cfg);
 	unsigned int index;
 	int ret;
 
 	*d = (struct kit_reader){
-		.memo = calloc(1, rnic_keycache_bytes(&cfg)),
+		.cfg = *cfg,
+		.memo = aligned_alloc(RNIC_PAGE, bytes),
 	};
 	assert_non_null(d->memo);
-	assert_int_equal(rnic_ctx_init(&d->c, d->memo, &cfg), 0);
+	memset(d->memo, 0, bytes);
+	assert_int_equal(rnic_ctx_init(&d->c, d->memo, cfg), 0);
 	ret = rnic_remote_open(addr, RNIC_ATTACH_PROC, &d->r);
 	if (!ret)
 		ret = rnic_remote_claim(d->r, addr, &d->lane, &index);
 	return ret ? ret : rnic_reach_init(&d->x, d->r, d->lane, 1);
+}
+
+int kit_reader_open(struct kit_reader *d, const struct rnic_addr *addr)
+{
+	static const struct rnic_keycache_cfg usual;
+
+	return kit_reader_open_cfg(d, addr, &usual);
 }
 
 void kit_reader_close(struct kit_reader *d)

@@ -31,11 +31,12 @@ struct kit_owner {
 
 /* A reader. */
 struct kit_reader {
-	struct rnic_remote *r;	 /* the owner, as a peer sees it */
-	struct rnic_lane *lane;	 /* claimed there */
-	struct rnic_cache *memo; /* its key cache */
-	struct rnic_ctx c;	 /* its context */
-	struct rnic_reach x;	 /* at @r */
+	struct rnic_remote *r;	      /* the owner, as a peer sees it */
+	struct rnic_lane *lane;	      /* claimed there */
+	struct rnic_keycache_cfg cfg; /* of its key cache */
+	struct rnic_cache *memo;      /* the cache, whole pages */
+	struct rnic_ctx c;	      /* its context */
+	struct rnic_reach x;	      /* at @r */
 };
 
 /* Memory with a key. */
@@ -61,6 +62,10 @@ void kit_owner_close(struct kit_owner *o);
  * attaching said. Partner: kit_reader_close().
  */
 int kit_reader_open(struct kit_reader *d, const struct rnic_addr *addr);
+
+/* The same with a key cache of @cfg. */
+int kit_reader_open_cfg(struct kit_reader *d, const struct rnic_addr *addr,
+			const struct rnic_keycache_cfg *cfg);
 
 /* Closes it. Before the owner, if that is of this process. */
 void kit_reader_close(struct kit_reader *d);
