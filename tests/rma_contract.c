@@ -102,6 +102,14 @@ static bool enough_lookups(void)
 	return atomic_load(&shared->found) && atomic_load(&shared->missed);
 }
 
+/* For the next test; by each process, when all are done. */
+static void forget_lookups(void)
+{
+	atomic_store(&shared->over, false);
+	atomic_store(&shared->found, 0);
+	atomic_store(&shared->missed, 0);
+}
+
 /* One meaning after the other; @n at least, until @end_ns. */
 static void r2_register(struct th_stack *s, struct meanings *m, unsigned long n,
 			uint64_t end_ns)
@@ -213,16 +221,52 @@ static void contract_R2_racing_lookups(struct th_self *self)
 	else
 		r2_owner(self, &s);
 	th_barrier_progress(self, &s, "end");
-	atomic_store(&shared->over, false);
+	forget_lookups();
 	th_stack_close(&s);
+}
+
+/* Makes the key and withdraws it, until the reader has met both often. */
+static void r5_owner(struct th_stack *s, struct rk_mem *m)
+{
+	uint64_t end = th_now_ns() + UINT64_C(1000000) * rk_ms(2);
+	struct th_deadline patience = th_patience();
+	uint64_t state = 5;
+
+	while (th_now_ns() < end ||
+	       (!enough_lookups() && !th_expired(&patience))) {
+		struct fid_mr *mr = rk_reg(s, m->p, RK_PAGE, RK_RW, RK_KEY);
+
+		/* as long as it is not there, or longer */
+		for (uint64_t k = th_random(&state) % 16; k; k--)
+			th_progress(s);
+		th_ok(fi_close(&mr->fid));
+		if (th_random(&state) % 16 == 0)
+			sched_yield();
+	}
+	atomic_store(&shared->over, true);
+}
+
+static void r5_reader(struct th_stack *s)
+{
+	while (!atomic_load(&shared->over)) {
+		unsigned char buf[64] = { 0 };
+		struct rk_outcome e;
+
+		th_ok(fi_read(s->ep, buf, 64, NULL, s->peers[0], 64, RK_KEY,
+			      buf));
+		e = rk_end(s);
+		th_check(e.err == 0 || e.err == FI_EKEYREJECTED);
+		th_verify_byte(buf, 64, e.err ? 0 : BYTE_B);
+		atomic_fetch_add(e.err ? &shared->missed : &shared->found, 1);
+	}
+	/* else nothing was tried */
+	th_check(enough_lookups());
 }
 
 /* One meaning only: it is there or not, whatever the moment. */
 static void contract_R5_two_states(struct th_self *self)
 {
 	struct th_stack_opts o = rk_opts();
-	uint64_t end = th_now_ns() + UINT64_C(1000000) * rk_ms(2);
-	struct fid_mr *mr;
 	struct rk_mem m;
 	struct th_stack s;
 
@@ -230,24 +274,12 @@ static void contract_R5_two_states(struct th_self *self)
 	th_stack_connect(&s, self);
 	m = rk_mem_new(&s, true, RK_PAGE);
 	memset(m.p, BYTE_B, RK_PAGE);
-	while (!self->rank && th_now_ns() < end) {
-		mr = rk_reg(&s, m.p, RK_PAGE, RK_RW, RK_KEY);
-		th_progress(&s);
-		th_ok(fi_close(&mr->fid));
-	}
-	if (!self->rank)
-		atomic_store(&shared->over, true);
-	while (self->rank && !atomic_load(&shared->over)) {
-		unsigned char buf[64] = { 0 };
-		struct rk_outcome e;
-
-		th_ok(fi_read(s.ep, buf, 64, NULL, s.peers[0], 64, RK_KEY,
-			      buf));
-		e = rk_end(&s);
-		th_check(e.err == 0 || e.err == FI_EKEYREJECTED);
-		th_verify_byte(buf, 64, e.err ? 0 : BYTE_B);
-	}
+	if (self->rank)
+		r5_reader(&s);
+	else
+		r5_owner(&s, &m);
 	th_barrier_progress(self, &s, "end");
+	forget_lookups();
 	rk_mem_free(&m);
 	th_stack_close(&s);
 }
