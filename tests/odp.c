@@ -221,33 +221,111 @@ static void contract_R11_elements_once(struct th_self *self)
 	elements_once(self, false);
 }
 
-/* All want the same pages at once: each comes once. */
-static void contract_R11_one_fault(struct th_self *self)
+/* ---- R11: many ask at once -------------------------------------------------- */
+
+/* Waits until no thread of @pid runs. */
+static void until_stopped(pid_t pid)
 {
-	struct fi_shrimp_stats st;
-	unsigned char *buf = calloc(1, ODP_LEN);
+	char path[64], name[400], line[256];
+	struct dirent *e;
+	bool runs;
+	FILE *f;
+	DIR *d;
+
+	do {
+		runs = false;
+		snprintf(path, sizeof(path), "/proc/%d/task", pid);
+		d = opendir(path);
+		th_check(d);
+		while ((e = readdir(d))) {
+			if (e->d_name[0] == '.')
+				continue;
+			snprintf(name, sizeof(name), "%s/%s/stat", path,
+				 e->d_name);
+			f = fopen(name, "re");
+			th_check(f && fgets(line, sizeof(line), f));
+			fclose(f);
+			runs |= !strstr(line, ") T ");
+		}
+		closedir(d);
+		th_sleep_us(1000);
+	} while (runs);
+}
+
+/* Asks for all pages but the first of an owner that is stopped. */
+static void ask_together(struct odp_side *d)
+{
+	static unsigned char buf[ODP_LEN];
+	const size_t len = ODP_LEN - ODP_PAGE;
+	uint64_t asks = odp_stats(d).page_asks;
+	struct th_deadline patience = th_patience();
+
+	th_listen(d->self);
+	th_fill(buf, len, 4);
+	odp_put(d, buf, len, ODP_PAGE);
+	while (odp_stats(d).page_asks == asks) {
+		th_progress(&d->s);
+		th_check(!th_expired(&patience));
+	}
+	th_note(d->self, "asked", 1);
+	th_eq(rk_end(&d->s).err, 0);
+	memset(buf, 0, len);
+	odp_get_done(d, buf, len, ODP_PAGE);
+	th_verify(buf, len, 4);
+	/* one request for all that is missing */
+	th_eq(odp_stats(d).page_asks, asks + 1);
+}
+
+/* Each request arrives; the first finds no page, the others find all. */
+static void one_fault(struct th_self *self)
+{
+	struct fi_shrimp_stats was, is;
+	uint64_t asks, all[INITIATORS + 1], sum = 0;
 	struct odp_side d;
 
-	th_check(buf);
 	odp_open(&d, self);
 	odp_own(&d, odp_fresh(ODP_LEN), RK_RW);
-	if (self->rank) {
-		th_fill(buf, ODP_LEN, 4);
-		odp_put_done(&d, buf, ODP_LEN, 0);
-		memset(buf, 0, ODP_LEN);
-		odp_get_done(&d, buf, ODP_LEN, 0);
-		th_verify(buf, ODP_LEN, 4);
-	}
+	if (self->rank)
+		odp_put_done(&d, "attached", 8, 0);
+	th_barrier_progress(self, &d.s, "attached");
+	was = odp_stats(&d);
+	if (self->rank)
+		ask_together(&d);
+	else
+		th_note(self, "stop me", 1);
 	th_barrier_progress(self, &d.s, "touched");
+	is = odp_stats(&d);
+	asks = is.page_asks;
+	th_gather(self, "asks", &asks, all, sizeof(asks));
+	for (int i = 1; i <= INITIATORS; i++)
+		sum += all[i];
 	if (!self->rank) {
-		st = odp_stats(&d);
-		th_eq(st.page_faults, ODP_PAGES);
-		th_check(st.page_requests >= 1);
-		th_check(st.page_merged < st.page_requests);
+		th_eq(is.page_requests, sum);
+		th_eq(is.page_requests - was.page_requests, INITIATORS);
+		th_eq(is.page_merged - was.page_merged, INITIATORS - 1);
+		th_eq(was.page_faults, 1);
+		th_eq(is.page_faults, ODP_PAGES);
 	}
 	odp_disown(&d);
 	th_stack_close(&d.s);
-	free(buf);
+}
+
+/* The owner goes on when all have asked for the same pages. */
+static void contract_R11_one_fault(void **state)
+{
+	struct th_group *g =
+		th_group_start(INITIATORS + 1, one_fault, NULL, 30);
+
+	(void)state;
+	th_group_wait_note(g, 0, "stop me");
+	th_group_kill(g, 0, SIGSTOP);
+	until_stopped(th_group_pid(g, 0));
+	for (int i = 1; i <= INITIATORS; i++)
+		th_group_tell(g, i, 1);
+	for (int i = 1; i <= INITIATORS; i++)
+		th_group_wait_note(g, i, "asked");
+	th_group_kill(g, 0, SIGCONT);
+	th_group_finish(g);
 }
 
 /* ---- R11: what is not there ------------------------------------------------ */
@@ -748,35 +826,6 @@ static void contract_I5_on_demand_many_files(struct th_self *self)
 
 /* ---- death ------------------------------------------------------------------ */
 
-/* Waits until no thread of @pid runs. */
-static void until_stopped(pid_t pid)
-{
-	char path[64], name[400], line[256];
-	struct dirent *e;
-	bool runs;
-	FILE *f;
-	DIR *d;
-
-	do {
-		runs = false;
-		snprintf(path, sizeof(path), "/proc/%d/task", pid);
-		d = opendir(path);
-		th_check(d);
-		while ((e = readdir(d))) {
-			if (e->d_name[0] == '.')
-				continue;
-			snprintf(name, sizeof(name), "%s/%s/stat", path,
-				 e->d_name);
-			f = fopen(name, "re");
-			th_check(f && fgets(line, sizeof(line), f));
-			fclose(f);
-			runs |= !strstr(line, ") T ");
-		}
-		closedir(d);
-		th_sleep_us(1000);
-	} while (runs);
-}
-
 /* Rank 1 asks for a page of an owner that does not answer any more. */
 static void asks_in_vain(struct th_self *self)
 {
@@ -873,7 +922,7 @@ static const struct CMUnitTest odp_tests[] = {
 	TH_CASE(contract_R11_own, 1, 20),
 	TH_CASE(contract_R11_device, 2, 20),
 	TH_CASE(contract_R11_elements_once, 2, 20),
-	TH_CASE(contract_R11_one_fault, INITIATORS + 1, 30),
+	cmocka_unit_test(contract_R11_one_fault),
 	TH_CASE(contract_R11_unmapped, 2, 20),
 	TH_CASE(contract_R11_checked, 2, 20),
 	TH_CASE(contract_L3_page_requests, 2, 20),
