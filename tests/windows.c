@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -336,31 +337,51 @@ static void contract_W1_several_ranges(struct th_self *self)
 	bed_free(&b);
 }
 
-/* Nothing is locked, and nothing is left. */
+enum {
+	BLOCK = 100,	/* turns that are timed as one */
+	TURN_NS = 5000, /* of four of W1's 0.1 and 0.15 us, on any machine */
+};
+
+/* A bind and a fast registration, and the end of both; @n times. */
+static void turns(struct bed *b, unsigned long n)
+{
+	const struct fi_shrimp_mr_part two[2] = { { b->mr, 0, 8 },
+						  { b->mr, 99, 8 } };
+
+	for (unsigned long i = 0; i < n; i++) {
+		th_ok(bind(b, i % 1000, 4096, RK_RW));
+		th_ok(b->ops->invalidate_window(b->w));
+		th_ok(b->ops->post_reg(b->b.ep, b->w, two, 2, RK_RW, WKEY, 0,
+				       0));
+		th_ok(b->ops->invalidate_window(b->w));
+		th_tx_ok(&b->b);
+	}
+}
+
+/*
+ * Nothing is locked, nothing is left, and it is no matter of system calls: the
+ * best of many blocks of turns, since others use the CPU, too.
+ */
 static void contract_W1_costs_nothing(struct th_self *self)
 {
+	unsigned long n = th_rounds(20000) / BLOCK + 2;
+	uint64_t kib = 0, t, best = UINT64_MAX;
 	struct bed b;
-	struct fi_shrimp_mr_part two[2] = { { NULL, 0, 8 }, { NULL, 99, 8 } };
 	size_t locked;
-	uint64_t kib = 0, t = 0;
-	unsigned long i, n = th_rounds(20000);
 
 	bed_open(&b, false, false);
-	two[0].mr = two[1].mr = b.mr;
 	locked = rk_locked();
 	(void)self;
-	for (i = 0; i < n; i++) {
-		if (i == n / 2) {
+	for (unsigned long i = 0; i < n; i++) {
+		if (i == n / 2)
 			kib = probe_segment_kib("shrimp-tables");
-			t = th_now_ns();
-		}
-		th_ok(bind(&b, i % 1000, 4096, RK_RW));
-		th_ok(b.ops->invalidate_window(b.w));
-		th_ok(b.ops->post_reg(b.b.ep, b.w, two, 2, RK_RW, WKEY, 0, 0));
-		th_ok(b.ops->invalidate_window(b.w));
-		th_tx_ok(&b.b);
+		t = th_now_ns();
+		turns(&b, BLOCK);
+		t = (th_now_ns() - t) / BLOCK;
+		best = t < best ? t : best;
 	}
-	th_check(th_sanitized() || (th_now_ns() - t) / (n - n / 2) < 100000);
+	printf("# %" PRIu64 " ns a turn at best\n", best);
+	th_check(th_sanitized() || best < TURN_NS);
 	th_eq(rk_locked(), locked);
 	th_check(probe_segment_kib("shrimp-tables") <= kib + 512);
 	bed_free(&b);
