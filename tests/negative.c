@@ -16,6 +16,8 @@
 #define _GNU_SOURCE
 #include "negative.h"
 
+#include "env_probe.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -29,10 +31,12 @@ static const char *const form_name[] = { "",	     "v",	  "msg",
 					 "inject",   "injectdata" };
 
 static const char *const key_name[] = {
-	"good",		"good, list",	 "never made",	   "closed",
-	"closed twice", "re-registered", "other domain",   "other fabric",
-	"other peer",	"not enabled",	 "generation - 1", "generation + 1",
-	"no such slot",
+	"good",		  "good, list",	  "window",	    "on demand",
+	"absent",	  "implicit",	  "batch",	    "never made",
+	"closed",	  "closed twice", "re-registered",  "other domain",
+	"other fabric",	  "other peer",	  "not enabled",    "generation - 1",
+	"generation + 1", "no such slot", "unbound window", "rebound window",
+	"failed refresh",
 };
 
 static const char *const bounds_name[] = {
@@ -209,11 +213,21 @@ static void good_one(struct bed *b, int target)
 	th_cntr_reach(&b->t[target], b->told[target], b->events[target]);
 }
 
+/* The pages that row @r touches are to come once more. */
+static void make_absent(struct bed *b, const struct row *r)
+{
+	const struct region *g = neg_find(b, TARGET, b->key[r->key][r->rights]);
+
+	if (r->key == ABSENT && g)
+		th_ok(fi_mr_refresh(g->mr, NULL, 0, 0));
+}
+
 static void try_row(struct bed *b, const struct row *r)
 {
 	struct request request, *q = &request;
 	struct expect e;
 
+	make_absent(b, r);
 	neg_build(b, r, q);
 	e = neg_predict(b, q);
 	prepare(b, q, &e);
@@ -223,8 +237,10 @@ static void try_row(struct bed *b, const struct row *r)
 	check_counters(b, q, &e);
 	check_events(b, q, &e);
 	check_bytes(b, q, &e);
-	if (!e.err)
+	if (!e.err) {
+		b->done_by[r->key] += q->there[q->nthere - 1].len > 0;
 		return;
+	}
 	b->wrong++;
 	if (e.err == FI_EKEYREJECTED && r->target == TARGET)
 		b->by_key[r->key]++;
@@ -247,13 +263,31 @@ static bool call_exists(const struct row *r)
 	}
 }
 
+/* With the key of all addresses: who knows what is there. */
+static bool is_anywhere(const struct row *r)
+{
+	switch (r->bounds) {
+	case FAR_OFF:
+	case HALF_WAY:
+	case OTHER:
+	case HUGE:
+		return true;
+	case TO_2_64:
+	case WRAPS:
+		/* parts of them are addresses, and looked at one by one */
+		return is_atomic(r) || r->form == VECTOR;
+	default:
+		return false;
+	}
+}
+
 /* No such request can be made, or it is the same as another row. */
 static bool is_void(const struct bed *b, const struct row *r)
 {
 	bool prov = r->key == OLDER || r->key == YOUNGER;
 	bool one = r->key == NEVER || r->key == PEER || r->key == FABRIC ||
 		   r->key == DOMAIN || r->key == NOT_ENABLED ||
-		   r->key == BEYOND;
+		   r->key == BEYOND || r->key >= UNBOUND;
 
 	if (!call_exists(r) || (prov && !b->how.prov) || (one && r->rights))
 		return true;
@@ -265,18 +299,31 @@ static bool is_void(const struct bed *b, const struct row *r)
 		return true;
 	if (r->bounds == SEAM && r->key != GOODLIST)
 		return true;
+	if (r->key == WINDOW && r->rights == LOCAL)
+		return true;
+	if (r->key == IMPLICIT && is_anywhere(r))
+		return true;
 	return r->shift && !is_atomic(r);
+}
+
+/*
+ * Every how many rows of a class are tried: of what only differs in how the key
+ * was made, and of all if time is short, a part, no period of which it has.
+ */
+static unsigned int stride(enum key key)
+{
+	bool made = (key > GOODLIST && key < NEVER) || key >= UNBOUND;
+
+	return (th_rounds(10) < 10 ? 13 : 1) * (made && !th_long() ? 5 : 1);
 }
 
 static void try_keys(struct bed *b, struct row *r)
 {
-	/* a part of the table, no period of which it has */
-	unsigned int stride = th_rounds(10) < 10 ? 13 : 1;
-
 	for (r->key = 0; r->key < KEYS; r->key++)
 		for (r->rights = 0; r->rights < RIGHTS; r->rights++)
 			for (r->bounds = 0; r->bounds < BOUNDS; r->bounds++)
-				if (!is_void(b, r) && ++b->row % stride == 0)
+				if (!is_void(b, r) &&
+				    ++b->row % stride(r->key) == 0)
 					try_row(b, r);
 }
 
@@ -344,8 +391,9 @@ static struct fid_mr *reg(struct bed *b, struct th_stack *s, struct region *g,
 	return mr;
 }
 
-/* A region that stays, and is known to the model. Returns its key. */
-static uint64_t live(struct bed *b, struct th_stack *s, bool list, int rights)
+/* A region that stays, for the model: its key is to come. */
+static struct region *known(struct bed *b, struct th_stack *s, bool list,
+			    int rights)
 {
 	struct region *g = &b->region[b->nregions++];
 
@@ -358,11 +406,144 @@ static uint64_t live(struct bed *b, struct th_stack *s, bool list, int rights)
 	};
 	th_check(b->nregions < 64);
 	g->base = b->how.virt ? (uintptr_t)g->area->m.p + FIRST : 0;
-	g->mr = reg(b, s, g, 0);
-	g->key = fi_mr_key(g->mr);
 	/* a key of the user's for what no peer may use */
 	g->unknown = rights == LOCAL && !b->how.prov;
+	return g;
+}
+
+/* The key of one that is made by reg() with @flags. */
+static uint64_t live_flags(struct bed *b, struct th_stack *s, bool list,
+			   int rights, uint64_t flags)
+{
+	struct region *g = known(b, s, list, rights);
+
+	g->mr = reg(b, s, g, flags);
+	g->key = fi_mr_key(g->mr);
 	return g->key;
+}
+
+static uint64_t live(struct bed *b, struct th_stack *s, bool list, int rights)
+{
+	return live_flags(b, s, list, rights, 0);
+}
+
+/* ---- keys that are made in other ways ---- */
+
+static uint64_t implicit(struct bed *b, int rights)
+{
+	struct region *g = known(b, &b->t[TARGET], false, rights);
+
+	g->base = (uintptr_t)g->area->m.p + FIRST;
+	g->len = SIZE_MAX;
+	g->whole = true;
+	th_ok(fi_mr_reg(g->domain, NULL, SIZE_MAX, access_of[rights], 0,
+			b->next_key++, 0, &g->mr, NULL));
+	g->key = fi_mr_key(g->mr);
+	return g->key;
+}
+
+/* The second of a batch of two over the same memory. */
+static uint64_t batch(struct bed *b, int rights)
+{
+	struct region *g[2];
+	struct fi_mr_attr attr[2] = { { 0 } };
+	struct fid_mr *mr[2];
+	struct iovec v;
+
+	for (int i = 0; i < 2; i++) {
+		g[i] = known(b, &b->t[TARGET], false, rights);
+		v = (struct iovec){ g[i]->area->m.p + FIRST, LEN };
+		attr[i].mr_iov = &v;
+		attr[i].iov_count = 1;
+		attr[i].access = access_of[rights];
+		attr[i].requested_key = b->next_key++;
+	}
+	th_ok(rk_mr_ops(&b->t[TARGET])
+		      ->reg_batch(&g[0]->domain->fid, attr, 2, 0, mr));
+	for (int i = 0; i < 2; i++) {
+		g[i]->mr = mr[i];
+		g[i]->key = fi_mr_key(mr[i]);
+	}
+	return g[1]->key;
+}
+
+/* Closed by close_all(), the last one first. */
+static struct fid_mr *hold(struct bed *b, struct fid_mr *mr)
+{
+	th_check(b->nheld < (int)(sizeof(b->held) / sizeof(*b->held)));
+	b->held[b->nheld++] = mr;
+	return mr;
+}
+
+/*
+ * Two windows onto the same bytes of a region that has all rights and is longer
+ * on both sides: one was invalidated, one is bound for the second time.
+ */
+static void windows(struct bed *b, int rights)
+{
+	struct fi_ops_shrimp_mr *ops = rk_mr_ops(&b->t[TARGET]);
+	struct fid *domain = &b->t[TARGET].domain->fid;
+	struct fi_shrimp_mr_part part = { .off = SHORT, .len = LEN };
+	struct region *g = known(b, &b->t[TARGET], false, rights);
+	struct fid_mr *w;
+
+	part.mr = hold(b, rk_reg(&b->t[TARGET], g->area->m.p + FIRST - SHORT,
+				 LEN + 2 * SHORT, RK_ALL, b->next_key++));
+	th_ok(ops->window(domain, NULL, &w));
+	hold(b, w);
+	th_ok(ops->bind_window(w, &part, access_of[rights], b->next_key++));
+	b->key[UNBOUND][rights] = fi_mr_key(w);
+	th_ok(ops->invalidate_window(w));
+	/* closed with the regions, which is before the other one goes */
+	th_ok(ops->window(domain, NULL, &g->mr));
+	for (int i = 0; i < 2; i++) {
+		b->key[REBOUND][rights] = g->key;
+		th_ok(ops->bind_window(g->mr, &part, access_of[rights],
+				       b->next_key++));
+		g->key = fi_mr_key(g->mr);
+	}
+	b->key[WINDOW][rights] = g->key;
+}
+
+/* The memory goes, and the refresh cannot find it. */
+static uint64_t suspended(struct bed *b)
+{
+	unsigned char *p = rk_pages(RK_PAGE);
+	struct fid_mr *mr = hold(
+		b, rk_reg(&b->t[TARGET], p, RK_PAGE, RK_ALL, b->next_key++));
+
+	rk_take_away(p, RK_PAGE);
+	th_eq(fi_mr_refresh(mr, NULL, 0, 0), -FI_EFAULT);
+	return fi_mr_key(mr);
+}
+
+/* A region on demand all of which is present, as it may be used. */
+static uint64_t present(struct bed *b, int rights)
+{
+	uint64_t key = live_flags(b, &b->t[TARGET], false, rights,
+				  FI_SHRIMP_ON_DEMAND);
+	uint32_t how = access_of[rights] & FI_REMOTE_WRITE
+			       ? FI_SHRIMP_PREFETCH_WRITE
+			       : FI_SHRIMP_PREFETCH_READ;
+
+	if (rights != LOCAL)
+		th_ok(rk_mr_ops(&b->t[TARGET])
+			      ->advise(b->region[b->nregions - 1].mr, 0, LEN,
+				       how));
+	return key;
+}
+
+static void make_other_keys(struct bed *b, int rights)
+{
+	b->key[DEMAND][rights] = present(b, rights);
+	b->key[ABSENT][rights] = live_flags(b, &b->t[TARGET], false, rights,
+					    FI_SHRIMP_ON_DEMAND);
+	b->key[IMPLICIT][rights] = implicit(b, rights);
+	b->key[BATCH][rights] = batch(b, rights);
+	if (rights != LOCAL)
+		windows(b, rights);
+	if (!rights)
+		b->key[SUSPENDED][0] = suspended(b);
 }
 
 /* The key of a region that was closed. */
@@ -395,6 +576,7 @@ static void make_keys(struct bed *b, int rights)
 	}
 	b->key[REREGISTERED][rights] = closed(b, rights);
 	live(b, &b->t[TARGET], false, rights);
+	make_other_keys(b, rights);
 }
 
 /*
@@ -442,6 +624,8 @@ static void close_all(struct bed *b)
 	th_ok(fi_close(&b->idle->fid));
 	for (int i = 0; i < b->nregions; i++)
 		th_ok(fi_close(&b->region[i].mr->fid));
+	while (b->nheld)
+		th_ok(fi_close(&b->held[--b->nheld]->fid));
 	for (int i = 0; i < 2; i++)
 		rk_mem_free(&b->area[i].m);
 	/* an endpoint goes before what it is bound to */
@@ -466,6 +650,11 @@ static void check_all(struct bed *b)
 		th_quiet(&b->t[i], 2);
 		th_eq(fi_cntr_read(b->told[i]), b->events[i]);
 	}
+	for (int k = 0; k < NEVER; k++)
+		th_check(b->done_by[k]);
+	/* each of them has paid for its page */
+	th_check(probe_stats(&b->t[TARGET].domain->fid).page_faults >=
+		 b->done_by[ABSENT]);
 	for (int k = NEVER; k < KEYS; k++)
 		if (b->how.prov || (k != OLDER && k != YOUNGER))
 			th_check(b->by_key[k]);

@@ -35,6 +35,11 @@ enum form { PLAIN, VECTOR, MSG, LIST, CQDATA, MSGDATA, INJECT, INJDATA, FORMS };
 enum key {
 	GOOD,	      /* of a region of one range */
 	GOODLIST,     /* of one of several */
+	WINDOW,	      /* of a window, bound anew, onto a part of a region */
+	DEMAND,	      /* of a region on demand */
+	ABSENT,	      /* of one whose pages are absent each time */
+	IMPLICIT,     /* of the whole address space */
+	BATCH,	      /* of a region of a batch */
 	NEVER,	      /* never made */
 	CLOSED,	      /* of a region that was closed */
 	AGAIN,	      /* closed, made, closed: a user's key; else a slot's */
@@ -46,6 +51,9 @@ enum key {
 	OLDER,	      /* a provider's, one generation below */
 	YOUNGER,      /* one above */
 	BEYOND,	      /* names a slot that there is not */
+	UNBOUND,      /* of a window that was invalidated */
+	REBOUND,      /* the one that a window had before it was bound anew */
+	SUSPENDED,    /* of a region whose refresh failed */
 	KEYS
 };
 
@@ -120,7 +128,8 @@ struct region {
 	uint64_t len;		   /* bytes */
 	int rights;		   /* index of access_of[] */
 	bool list;		   /* of PIECES ranges */
-	struct fid_mr *mr;	   /* the object */
+	bool whole;	   /* of all addresses; @base is that of FIRST */
+	struct fid_mr *mr; /* the object */
 };
 
 /* How a test runs. */
@@ -144,6 +153,8 @@ struct bed {
 	struct region region[64];	/* live ones */
 	int nregions;			/* of them */
 	struct fid_mr *idle;		/* the region that is not enabled */
+	struct fid_mr *held[16];	/* windows, then what they are onto */
+	int nheld;			/* their number */
 	uint64_t key[KEYS][RIGHTS];	/* to try */
 	uint64_t next_key;		/* a user's */
 	unsigned char src[BUF];		/* written */
@@ -153,6 +164,7 @@ struct bed {
 	uint64_t n;			/* requests so far */
 	uint64_t wrong;			/* that were refused */
 	uint64_t by_key[KEYS];		/* refused for the key, by class */
+	uint64_t done_by[KEYS];		/* that moved bytes by it, by class */
 	uint64_t good, bad;		/* as @done must count */
 	uint64_t events[TARGETS];	/* as @told must */
 };

@@ -39,7 +39,7 @@ static int judge(const struct bed *b, const struct row *r,
 		return FI_EKEYREJECTED;
 	if (lacks_right(r, g->rights))
 		return FI_EACCES;
-	off = v->addr - g->base;
+	off = v->addr - (g->whole ? 0 : g->base);
 	return off > g->len || v->len > g->len - off ? FI_EINVAL : 0;
 }
 
@@ -48,6 +48,13 @@ size_t neg_spot(const struct region *g, uint64_t off)
 	if (!g->list)
 		return FIRST + off;
 	return FIRST + off / PIECE * (PIECE + 24) + off % PIECE;
+}
+
+/* True if @v is reached by an address of its owner. */
+static bool by_address(const struct bed *b, const struct row *r,
+		       const struct fi_rma_iov *v)
+{
+	return !b->how.device || neg_find(b, r->target, v->key)->whole;
 }
 
 /* True if no single CPU instruction does an element of @v. */
@@ -123,18 +130,36 @@ static void predict_owner(const struct bed *b, const struct request *q,
 	}
 }
 
+/*
+ * The first access to an absent page: what is asked for is all that follows of
+ * the remote range, and is refused as a whole.
+ */
+static int judge_request(const struct bed *b, const struct request *q,
+			 const struct expect *e, bool *absent)
+{
+	struct fi_rma_iov all = access_at(q, e->moved, SIZE_MAX);
+
+	if (!*absent || all.key != b->key[ABSENT][q->row.rights])
+		return 0;
+	*absent = false;
+	return judge(b, &q->row, &all);
+}
+
 struct expect neg_predict(const struct bed *b, const struct request *q)
 {
-	bool atomic = is_atomic(&q->row);
+	bool atomic = is_atomic(&q->row), absent = q->row.key == ABSENT;
 	struct expect e = { 0 };
 
 	while (e.moved < q->len) {
 		e.at = access_at(q, e.moved,
 				 atomic ? ELEM : here_room(q, e.moved));
 		e.err = judge(b, &q->row, &e.at);
+		if (!e.err)
+			e.err = judge_request(b, q, &e, &absent);
 		if (e.err)
 			return e;
-		if ((!b->how.device && (atomic || b->how.no_cma)) ||
+		if ((by_address(b, &q->row, &e.at) &&
+		     (atomic || b->how.no_cma)) ||
 		    (atomic && is_odd(b, &q->row, &e.at))) {
 			predict_owner(b, q, &e);
 			return e;
@@ -209,7 +234,11 @@ void neg_build(const struct bed *b, const struct row *r, struct request *q)
 	const struct region *g =
 		neg_region(b, r->key == GOODLIST, r->rights, TARGET);
 	struct fi_rma_iov v = { .key = b->key[r->key][r->rights] };
+	struct region whole = *g;
 
+	whole.base = (uintptr_t)g->area->m.p + FIRST;
+	if (r->key == IMPLICIT)
+		g = &whole;
 	v.addr = range_of(g, r->bounds, b->how.virt, &v.len) + r->shift;
 	*q = (struct request){ .row = *r };
 	if (r->form == LIST) {
