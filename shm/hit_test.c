@@ -25,12 +25,20 @@
 
 #include "shm/reach_kit.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                    \
-	!defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_STEP 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CAN_STEP 0
+#endif
+#endif
+#ifndef CAN_STEP
+#if defined(__x86_64__)
 #define CAN_STEP 1
 #include <sys/user.h>
 #else
 #define CAN_STEP 0
+#endif
 #endif
 
 enum {
