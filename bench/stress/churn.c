@@ -2,7 +2,8 @@
 /* Copyright (c) 2026 the shrimp authors */
 /*
  * Threads that churn memory. The lock protects what they tell and are told;
- * it is held for a few instructions, and nests in nothing.
+ * it is held for a few instructions, and nests in the other one, which each of
+ * them holds for reading while it allocates, and who pauses them for writing.
  */
 #include "bench/stress/churn.h"
 
@@ -40,7 +41,8 @@ struct churner {
 };
 
 struct stress_churn {
-	pthread_mutex_t lock; /* what follows; innermost */
+	pthread_rwlock_t work; /* read: a thread at work; nests lock */
+	pthread_mutex_t lock;  /* what follows; innermost */
 	bool stop;
 	char text[STRESS_TEXT]; /* what is wrong; "": nothing */
 	unsigned int flags;	/* constant */
@@ -166,13 +168,27 @@ static void *run(void *arg)
 	struct churner *c = arg;
 
 	while (!stopped(c->of)) {
+		pthread_rwlock_rdlock(&c->of->work);
 		churn(c);
+		pthread_rwlock_unlock(&c->of->work);
 		if (!(c->of->flags & STRESS_CHURN_HARD))
 			usleep((useconds_t)chance(c, PAUSE_US));
 	}
 	for (int i = 0; i < BLOCKS; i++)
 		block_drop(&c->block[i]);
 	return NULL;
+}
+
+/* Who pauses them goes first: they hold it most of the time. */
+static void work_init(struct stress_churn *of)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(
+		&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&of->work, &attr);
+	pthread_rwlockattr_destroy(&attr);
 }
 
 struct stress_churn *stress_churn_start(unsigned int n, uint64_t seed,
@@ -182,6 +198,7 @@ struct stress_churn *stress_churn_start(unsigned int n, uint64_t seed,
 
 	if (!of)
 		return NULL;
+	work_init(of);
 	pthread_mutex_init(&of->lock, NULL);
 	of->flags = flags;
 	while (of->n < n && of->n < THREADS) {
@@ -211,6 +228,18 @@ bool stress_churn_fine(struct stress_churn *c, char *text, size_t room)
 	return fine;
 }
 
+void stress_churn_pause(struct stress_churn *c)
+{
+	if (c)
+		pthread_rwlock_wrlock(&c->work);
+}
+
+void stress_churn_resume(struct stress_churn *c)
+{
+	if (c)
+		pthread_rwlock_unlock(&c->work);
+}
+
 void stress_churn_stop(struct stress_churn *c)
 {
 	if (!c)
@@ -221,5 +250,6 @@ void stress_churn_stop(struct stress_churn *c)
 	for (unsigned int i = 0; i < c->n; i++)
 		pthread_join(c->churner[i].thread, NULL);
 	pthread_mutex_destroy(&c->lock);
+	pthread_rwlock_destroy(&c->work);
 	free(c);
 }

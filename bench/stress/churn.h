@@ -33,6 +33,13 @@ struct stress_churn *stress_churn_start(unsigned int n, uint64_t seed,
  */
 bool stress_churn_fine(struct stress_churn *c, char *text, size_t room);
 
+/*
+ * Between the two no thread of @c allocates, frees or maps. One thread. NULL is
+ * accepted.
+ */
+void stress_churn_pause(struct stress_churn *c);
+void stress_churn_resume(struct stress_churn *c);
+
 /* Ends them, waits for that, and frees @c. NULL is accepted. */
 void stress_churn_stop(struct stress_churn *c);
 

@@ -26,6 +26,7 @@ const struct stress_scenario *const stress_scenarios[] = {
 	&stress_neighbours,
 	&stress_old_key,
 	&stress_on_demand,
+	&stress_reallocs,
 	&stress_remap,
 	&stress_second_uffd,
 	&stress_static,
@@ -34,5 +35,5 @@ const struct stress_scenario *const stress_scenarios[] = {
 	&stress_thp,
 	&stress_threads,
 	&stress_two_domains,
-	NULL,
+	NULL, /* the end */
 };

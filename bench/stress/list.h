@@ -28,6 +28,7 @@ extern const struct stress_scenario stress_mremap;
 extern const struct stress_scenario stress_neighbours;
 extern const struct stress_scenario stress_old_key;
 extern const struct stress_scenario stress_on_demand;
+extern const struct stress_scenario stress_reallocs;
 extern const struct stress_scenario stress_remap;
 extern const struct stress_scenario stress_second_uffd;
 extern const struct stress_scenario stress_static;

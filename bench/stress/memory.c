@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bench/stress/churn.h"
+
 enum {
 	SLOT_PAGES = STRESS_SLOT / STRESS_PAGE,
 	GROWTH = 2 << 20, /* of a memory file, beyond its mapping */
@@ -282,6 +284,38 @@ void stress_free(struct stress *s, void *p)
 	stress_change_begin(s, p, len);
 	free(p);
 	freed_end(s, at, len);
+}
+
+/* Not inlined, as above. */
+__attribute__((noinline)) static void resized_say(struct stress *s,
+						  uintptr_t at, size_t was,
+						  const void *p, size_t len)
+{
+	stress_say(s, "realloc %#lx %zu to %zu: %p", (unsigned long)at, was,
+		   len, p);
+}
+
+void *stress_realloc(struct stress *s, void *p, size_t len)
+{
+	size_t was = malloc_usable_size(p);
+	uintptr_t at = (uintptr_t)p; /* which may name no memory any more */
+	void *got;
+
+	stress_change_begin(s, p, was);
+	got = realloc(p, len);
+	freed_end(s, at, was);
+	resized_say(s, at, was, got, len);
+	return got;
+}
+
+void stress_beside_pause(struct stress *s)
+{
+	stress_churn_pause(s->churn);
+}
+
+void stress_beside_resume(struct stress *s)
+{
+	stress_churn_resume(s->churn);
 }
 
 /* ---- madvise ---- */

@@ -187,6 +187,19 @@ int stress_mr_get(struct stress *s, void *p, size_t len, enum stress_use use,
 	return stress_mr_get_on(s, stress_side_pick(s), p, len, use, m);
 }
 
+void stress_flush(struct stress *s)
+{
+	int ret = 0;
+
+	if (s->main.cache)
+		ret = s->main.cache->flush(&s->main.domain->fid);
+	if (!ret && s->other.cache)
+		ret = s->other.cache->flush(&s->other.domain->fid);
+	stress_say(s, "flush");
+	if (ret)
+		stress_wrong(s, "flush of the cache: %s", stress_code(ret));
+}
+
 int stress_mr_put(struct stress *s, struct stress_mr *m)
 {
 	bool acquired = m->acquired;

@@ -261,8 +261,7 @@ static int cache_check(struct stress *s)
 
 static void flush(struct stress *s)
 {
-	if (s->main.cache)
-		s->main.cache->flush(&s->main.domain->fid);
+	stress_flush(s);
 	report(s, STRESS_TOLD_DONE, 0);
 }
 

@@ -234,6 +234,9 @@ int stress_mr_reg(struct stress *s, void *p, size_t len, enum stress_use use,
 /* Closes, or releases, it; zeroed memory is accepted. Returns 0 or -1. */
 int stress_mr_put(struct stress *s, struct stress_mr *m);
 
+/* Drops what the provider's cache has and nobody uses, where it lets us. */
+void stress_flush(struct stress *s);
+
 /*
  * A partner reads bytes @off, @len of @m by RMA, and verifies that they are
  * @pat; needs STRESS_RMA. Returns 0 or STRESS_FAILED.
@@ -359,6 +362,19 @@ void *stress_malloc(struct stress *s, size_t len);
 void stress_free(struct stress *s, void *p);
 
 /*
+ * realloc(3), likewise; NULL: no memory, @p is as it was. The bytes are to be
+ * used through what it returns.
+ */
+void *stress_realloc(struct stress *s, void *p, size_t len);
+
+/*
+ * Between the two no thread beside allocates or maps; short, and nothing is
+ * transferred. Other threads of the provider may.
+ */
+void stress_beside_pause(struct stress *s);
+void stress_beside_resume(struct stress *s);
+
+/*
  * madvise(2), with the provider told. Returns 0; STRESS_SKIP if the kernel
  * does not do that with this memory or for now, or if the provider keeps some
  * of it locked and may (what lies before may be done); STRESS_FAILED if it does
@@ -410,6 +426,9 @@ int stress_second_close(struct stress *s);
 
 /* Whether the provider is shrimp. */
 bool stress_is_shrimp(const struct stress *s);
+
+/* Whether it has RMA, for what STRESS_RMA does not say of all of a scenario. */
+bool stress_has_rma(const struct stress *s);
 
 /* The value of an environment variable, or "". */
 const char *stress_setting(const char *name);
