@@ -38,6 +38,11 @@ bool stress_is_shrimp(const struct stress *s)
 	return !strcmp(s->o->provider, "shrimp");
 }
 
+bool stress_threads_may(const struct stress *s)
+{
+	return s->main.threads;
+}
+
 bool stress_has_rma(const struct stress *s)
 {
 	return s->main.rma;

@@ -20,6 +20,7 @@ const struct stress_scenario *const stress_scenarios[] = {
 	&stress_limit,
 	&stress_madvises,
 	&stress_memfds,
+	&stress_merge,
 	&stress_monitor_off,
 	&stress_monitor_refused,
 	&stress_mremap,

@@ -22,6 +22,7 @@ extern const struct stress_scenario stress_kills;
 extern const struct stress_scenario stress_limit;
 extern const struct stress_scenario stress_madvises;
 extern const struct stress_scenario stress_memfds;
+extern const struct stress_scenario stress_merge;
 extern const struct stress_scenario stress_monitor_off;
 extern const struct stress_scenario stress_monitor_refused;
 extern const struct stress_scenario stress_mremap;

@@ -44,9 +44,11 @@ bench_stress_libstress_la_SOURCES = \
 	bench/stress/sc_kill.c \
 	bench/stress/sc_limit.c \
 	bench/stress/sc_madvise.c \
+	bench/stress/sc_merge.c \
 	bench/stress/sc_monitor.c \
 	bench/stress/sc_mremap.c \
 	bench/stress/sc_remap.c \
+	bench/stress/sc_second.c \
 	bench/stress/sc_stale.c \
 	bench/stress/sc_static.c \
 	bench/stress/sc_sysv.c \

@@ -217,6 +217,20 @@ int stress_memfd(struct stress *s, size_t len)
 	return fd;
 }
 
+int stress_memfd_filled(struct stress *s, size_t len, struct stress_pat *pat)
+{
+	int fd = stress_memfd(s, len);
+	unsigned char *p = fd < 0 ? MAP_FAILED
+				  : mmap(NULL, len, PROT_READ | PROT_WRITE,
+					 MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -1;
+	*pat = stress_fill(s, p, len);
+	munmap(p, len);
+	return fd;
+}
+
 void stress_files_close(struct stress *s)
 {
 	for (int i = 0; i < STRESS_FILES; i++) {

@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* Keys from here on are for other threads. */
+static const uint64_t BESIDE = 1ull << 33;
+
 struct stress_side *stress_side_pick(struct stress *s)
 {
 	return s->other.ep && stress_random(s, 2) ? &s->other : &s->main;
@@ -70,32 +73,46 @@ static int endpoint_bind(struct stress_side *e, struct fid_mr *mr)
 	return ret ? ret : fi_mr_enable(mr);
 }
 
-static int mr_make(struct stress *s, struct stress_mr *m, uint64_t access,
-		   uint64_t flags)
+/* Any thread. Returns 0 or an FI_ code. */
+static int mr_open(struct stress_mr *m, uint64_t access, uint64_t flags,
+		   uint64_t key)
 {
 	int mode = m->side->info->domain_attr->mr_mode;
 	struct iovec iov = { .iov_base = m->p, .iov_len = m->len };
-	struct fi_mr_attr attr = {
-		.mr_iov = &iov,
-		.iov_count = 1,
-		.access = access,
-		.requested_key = mode & FI_MR_PROV_KEY ? 0 : key_next(s),
-	};
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = access,
+				   .requested_key = key };
 	int ret = fi_mr_regattr(m->side->domain, &attr, flags, &m->mr);
 
 	if (ret) {
 		m->mr = NULL;
-		return failed(s, "fi_mr_regattr", m->p, m->len, ret);
+		return ret;
 	}
 	ret = endpoint_bind(m->side, m->mr);
 	if (ret) {
 		fi_close(&m->mr->fid);
 		m->mr = NULL;
-		return failed(s, "fi_mr_enable", m->p, m->len, ret);
+		return ret;
 	}
 	m->key = fi_mr_key(m->mr);
 	m->addr = mode & FI_MR_VIRT_ADDR ? (uintptr_t)m->p : 0;
 	return 0;
+}
+
+/* Whether the provider chooses the keys. */
+static bool keys_given(const struct stress_side *e)
+{
+	return e->info->domain_attr->mr_mode & FI_MR_PROV_KEY;
+}
+
+static int mr_make(struct stress *s, struct stress_mr *m, uint64_t access,
+		   uint64_t flags)
+{
+	uint64_t key = keys_given(m->side) ? 0 : key_next(s);
+	int ret = mr_open(m, access, flags, key);
+
+	return ret ? failed(s, "fi_mr_regattr", m->p, m->len, ret) : 0;
 }
 
 static void mr_name(struct stress_mr *m, struct stress_side *e, void *p,
@@ -187,6 +204,14 @@ int stress_mr_get(struct stress *s, void *p, size_t len, enum stress_use use,
 	return stress_mr_get_on(s, stress_side_pick(s), p, len, use, m);
 }
 
+int stress_mr_reg_beside(struct stress *s, void *p, size_t len,
+			 enum stress_use use, uint64_t key, struct stress_mr *m)
+{
+	mr_name(m, &s->main, p, len);
+	return mr_open(m, access_of(m->side, use), 0,
+		       keys_given(m->side) ? 0 : key);
+}
+
 void stress_flush(struct stress *s)
 {
 	int ret = 0;
@@ -211,8 +236,7 @@ int stress_mr_put(struct stress *s, struct stress_mr *m)
 		ret = m->side->cache->release(m->mr);
 	else
 		ret = fi_close(&m->mr->fid);
-	if (!acquired &&
-	    !(m->side->info->domain_attr->mr_mode & FI_MR_PROV_KEY))
+	if (!acquired && !keys_given(m->side) && m->key < BESIDE)
 		s->spare_key = m->key;
 	memset(m, 0, sizeof(*m));
 	if (!ret)

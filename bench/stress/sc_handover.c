@@ -57,21 +57,6 @@ static bool take(unsigned char *p, size_t len, int fd)
 	return false;
 }
 
-/* A memory file that holds a new stream; -1: none. */
-static int filled(struct stress *s, size_t len, struct stress_pat *pat)
-{
-	int fd = stress_memfd(s, len);
-	unsigned char *p = fd < 0 ? MAP_FAILED
-				  : mmap(NULL, len, PROT_READ | PROT_WRITE,
-					 MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return -1;
-	*pat = stress_fill(s, p, len);
-	munmap(p, len);
-	return fd;
-}
-
 /* At the moment the other one leaves; *@pat is what @fd holds. */
 static int hand_over(struct stress *s, struct leaving *l, int fd,
 		     struct stress_pat pat)
@@ -116,7 +101,7 @@ static int step(struct stress *s, void *state)
 	ret = stress_exchange(s, l.p, l.len, 2);
 	for (int i = 0; !ret && i < ROUNDS; i++) {
 		struct stress_pat pat;
-		int fd = filled(s, l.len, &pat);
+		int fd = stress_memfd_filled(s, l.len, &pat);
 
 		if (fd < 0)
 			break;
@@ -196,7 +181,7 @@ static int neighbour_round(struct stress *s, struct halves *h)
 
 	if (ret)
 		return ret;
-	h->fd = filled(s, len, &next);
+	h->fd = stress_memfd_filled(s, len, &next);
 	if (h->fd < 0)
 		return stress_skip(s, "no memory file");
 	ret = neighbour_change(s, h);

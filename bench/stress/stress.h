@@ -234,6 +234,18 @@ int stress_mr_reg(struct stress *s, void *p, size_t len, enum stress_use use,
 /* Closes, or releases, it; zeroed memory is accepted. Returns 0 or -1. */
 int stress_mr_put(struct stress *s, struct stress_mr *m);
 
+/*
+ * stress_mr_reg() in the first domain by any thread, told by nobody. No other
+ * region has, or had, @key, which is above 2^33. Returns 0 or an FI_ code.
+ * Partner: stress_mr_put(), by the one thread.
+ */
+int stress_mr_reg_beside(struct stress *s, void *p, size_t len,
+			 enum stress_use use, uint64_t key,
+			 struct stress_mr *m);
+
+/* Whether other threads may call the provider meanwhile. */
+bool stress_threads_may(const struct stress *s);
+
 /* Drops what the provider's cache has and nobody uses, where it lets us. */
 void stress_flush(struct stress *s);
 
@@ -293,7 +305,7 @@ void stress_change_end(struct stress *s, const void *p, size_t len);
 enum {
 	STRESS_PAGE = 4096,    /* the kernel's small page */
 	STRESS_SLOT = 8 << 20, /* bytes of a slot */
-	STRESS_SLOTS = 19,     /* of them, one after the other */
+	STRESS_SLOTS = 20,     /* of them, one after the other */
 };
 
 /*
@@ -346,6 +358,9 @@ unsigned char *stress_map_memfd(struct stress *s, void *at, size_t len);
 
 /* The descriptor of such a file with @len bytes; -1: none. Likewise. */
 int stress_memfd(struct stress *s, size_t len);
+
+/* The same, holding a new stream, told by *@pat. */
+int stress_memfd_filled(struct stress *s, size_t len, struct stress_pat *pat);
 
 /* The same with what mmap(2) takes, from offset 0 of @fd (or -1). */
 unsigned char *stress_map_as(struct stress *s, void *at, size_t len, int prot,
