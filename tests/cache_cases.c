@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -227,15 +228,17 @@ static void case_M2_file(struct th_self *self)
 
 enum {
 	M14_LIMIT = 16, /* entries of the cache */
-	M14_SMALL = 64, /* bytes of a region; as many are in none */
-	M14_OPS = 2000, /* operations on random ones */
+	M14_SMALL = 64, /* bytes of a region; the rest of a page is in none */
+	M14_STEP = 2 * PAGE, /* to the next one: what touches is merged */
+	M14_APART = 10000,   /* as many are mappings of their own */
+	M14_OPS = 2000,	     /* operations on random ones */
 };
 
 /* All regions and the memory they are in. */
 struct m14 {
 	struct th_stack a, b; /* initiator, owner */
 	struct ck c;	      /* of the owner */
-	unsigned char *p;     /* M14_SMALL * 2 bytes for each */
+	unsigned char *p;     /* M14_STEP bytes for each */
 	size_t n;	      /* regions */
 	struct fid_mr **mr;   /* by number, NULL: closed */
 	uint64_t state;	      /* of the random numbers */
@@ -243,7 +246,7 @@ struct m14 {
 
 static unsigned char *m14_at(const struct m14 *t, size_t i)
 {
-	return t->p + i * M14_SMALL * 2;
+	return t->p + i * M14_STEP;
 }
 
 /* Is written and read; its neighbours are not. */
@@ -277,14 +280,62 @@ static void m14_close(struct m14 *t)
 	}
 }
 
+/* That a process may have. */
+static size_t m14_mappings(void)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+	size_t n;
+
+	th_check(f);
+	th_eq(fscanf(f, "%zu", &n), 1);
+	fclose(f);
+	return n;
+}
+
+/* Entries are kept at all: with no monitor none are. */
+static bool m14_keeps(const struct m14 *t)
+{
+	const struct ck_how *how = t->c.how;
+
+	return strcmp(how->cache, "off") && strcmp(how->monitor, "off");
+}
+
+/*
+ * Mappings of their own, with a page between them that nobody may touch: a
+ * watch has a whole mapping, and there may be so many watches.
+ */
+static void m14_split(struct m14 *t)
+{
+	for (size_t i = 0; i < t->n && i < M14_APART; i++)
+		th_ok(mprotect(m14_at(t, i) + PAGE, PAGE, PROT_NONE));
+}
+
+/*
+ * All are open. Each watch counts as two mappings: from a quarter of those that
+ * a process may have on there are no more, and nothing more is kept.
+ */
+static void m14_watched(struct m14 *t)
+{
+	struct fi_shrimp_stats s = ck_stats(&t->c);
+
+	if (!m14_keeps(t))
+		return;
+	th_check(s.cache_misses > M14_LIMIT);
+	if (!strcmp(t->c.how->monitor, "uffd") && m14_mappings() / 4 < 2 * t->n)
+		th_check(s.cache_uncached);
+	else if (!strcmp(t->c.how->monitor, "notify"))
+		th_check(s.cache_misses >= t->n);
+}
+
 /* What the cache may have when nobody uses anything. */
 static void m14_idle(struct m14 *t)
 {
-	size_t locked = ck_locked(t->p, t->n * M14_SMALL * 2);
+	size_t locked = ck_locked(t->p, t->n * M14_STEP);
 	struct fi_shrimp_stats s = ck_stats(&t->c);
 	const char *pin = t->c.how->pin;
 
 	th_check(s.cache_entries <= M14_LIMIT);
+	th_check(!m14_keeps(t) || s.cache_evictions);
 	if (pin && !strcmp(pin, "keep") && s.cache_entries)
 		th_check(!locked || s.cache_pinned);
 	else
@@ -295,11 +346,19 @@ static void m14_round(struct m14 *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		t->mr[i] = rk_reg(&t->b, m14_at(t, i), M14_SMALL, RK_RW, i);
+	m14_watched(t);
 	for (unsigned long i = 0; i < th_rounds(M14_OPS); i++)
 		m14_use(t, th_random(&t->state) % t->n);
 	m14_close(t);
 	ck_overflow(&t->b);
 	m14_idle(t);
+}
+
+static size_t m14_regions(void)
+{
+	if (th_sanitized())
+		return 2000;
+	return th_long() ? 100000 : 10000;
 }
 
 /*
@@ -309,21 +368,22 @@ static void m14_round(struct m14 *t)
 static void case_M14_limit(struct th_self *self)
 {
 	struct th_stack_opts o = rk_opts();
-	struct m14 t = { .n = th_long() ? 100000 : 4000, .state = 14 };
+	struct m14 t = { .n = m14_regions(), .state = 14 };
 
 	ck_set(self);
 	setenv("FI_SHRIMP_MR_CACHE_ENTRIES", "16", 1);
 	th_pair_open(&t.a, &t.b, &o);
 	t.c = ck_of(self, &t.b);
-	t.p = rk_pages(t.n * M14_SMALL * 2);
+	t.p = rk_pages(t.n * M14_STEP);
+	m14_split(&t);
 	t.mr = calloc(t.n, sizeof(struct fid_mr *));
 	th_check(t.mr);
 	for (int i = 0; i < 2; i++)
 		m14_round(&t);
 	th_ok(t.c.ops->flush(&t.b.domain->fid));
 	th_eq(ck_stats(&t.c).cache_entries, 0);
-	th_eq(ck_locked(t.p, t.n * M14_SMALL * 2), 0);
-	ck_unmap(&t.c, t.p, t.n * M14_SMALL * 2);
+	th_eq(ck_locked(t.p, t.n * M14_STEP), 0);
+	ck_unmap(&t.c, t.p, t.n * M14_STEP);
 	free(t.mr);
 	th_pair_close(&t.a, &t.b);
 }

@@ -68,6 +68,18 @@ int stress_rank(const struct stress *s)
 	return s->rank;
 }
 
+bool stress_counters(const struct stress *s, struct fi_shrimp_stats *st)
+{
+	struct fid *domain = &s->main.domain->fid;
+	void *ops;
+
+	*st = (struct fi_shrimp_stats){ .size = sizeof(*st) };
+	if (!s->main.cache ||
+	    fi_open_ops(domain, FI_SHRIMP_OPS_STATS, 0, &ops, NULL))
+		return false;
+	return !((struct fi_ops_shrimp_stats *)ops)->read(domain, st);
+}
+
 /* ---- time ---- */
 
 uint64_t stress_deadline(const struct stress *s, unsigned int seconds)

@@ -126,4 +126,7 @@ const char *stress_code(long code);
  */
 void stress_relax(struct stress *s, unsigned int *polls);
 
+/* The counters of the first domain. False: the provider has none. */
+bool stress_counters(const struct stress *s, struct fi_shrimp_stats *st);
+
 #endif

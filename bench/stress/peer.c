@@ -234,19 +234,15 @@ static void step_run(struct stress *s, const struct stress_order *o)
 /* Nothing of the registration cache is in use any more. */
 static int cache_check(struct stress *s)
 {
-	struct fi_shrimp_stats st = { .size = sizeof(st) };
-	struct fi_ops_shrimp_stats *ops;
-	void *p;
+	struct fi_shrimp_stats st;
 
-	if (!s->main.cache ||
-	    fi_open_ops(&s->main.domain->fid, FI_SHRIMP_OPS_STATS, 0, &p, NULL))
+	if (!stress_counters(s, &st))
 		return 0;
-	ops = p;
 	for (int i = 0; i < ATTEMPTS; i++) {
 		unsigned int polls = 0;
 
 		s->main.cache->flush(&s->main.domain->fid);
-		if (ops->read(&s->main.domain->fid, &st) ||
+		if (!stress_counters(s, &st) ||
 		    (!st.cache_entries && !st.cache_bytes && !st.cache_pinned))
 			return 0;
 		stress_relax(s, &polls);

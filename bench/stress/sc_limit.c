@@ -4,15 +4,18 @@
  * Scenarios limit and evict: far more regions than a cache of 16 may hold, at
  * once or one after the other.
  */
-#include "bench/stress/stress.h"
+#include "bench/stress/inside.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	LIMIT_SLOT = 11,
 	REGION = 256,	    /* bytes of a region */
-	STRIDE = 1024,	    /* and of the next one's start */
+	STRIDE = 8192,	    /* and of the next one's start: two pages */
+	ENTRIES = 16,	    /* that a cache may have */
+	APART = 10000,	    /* regions with a mapping of their own, at most */
 	REGIONS = 1000,	    /* at once */
 	REGIONS_SLOW = 100, /* with sanitizers */
 	REGIONS_LONG = 100000,
@@ -23,14 +26,17 @@ enum {
 };
 
 static const char *const few[] = {
-	"FI_SHRIMP_MR_CACHE_ENTRIES=16",
+	"FI_SHRIMP_MR_CACHE_ENTRIES=16", /* ENTRIES */
 	"FI_MR_CACHE_MAX_COUNT=16",
 	NULL,
 };
 
 /* ---- many at once ---- */
 
-/** Regions one after the other in one mapping. */
+/**
+ * Regions at the start of every second page. Nobody may touch the others, so
+ * each is a mapping by itself, and no cache makes one of several.
+ */
 struct many {
 	unsigned char *p;
 	size_t len;
@@ -44,6 +50,75 @@ static size_t regions(const struct stress *s)
 	if (stress_slow(s))
 		return REGIONS_SLOW;
 	return stress_long(s) ? REGIONS_LONG : REGIONS;
+}
+
+static void many_split(struct many *a, size_t n)
+{
+	for (size_t i = 0; i < n && i < APART; i++)
+		mprotect(a->p + i * STRIDE + STRESS_PAGE, STRESS_PAGE,
+			 PROT_NONE); /* or not: fewer are apart then */
+}
+
+/* Writes the page of each, or compares it. */
+static void many_fill(struct stress *s, struct many *a, size_t n)
+{
+	a->pat = stress_stream(s);
+	for (size_t i = 0; i < n; i++)
+		stress_put(s, a->p + i * STRIDE, STRESS_PAGE,
+			   stress_at(a->pat, i * STRIDE));
+}
+
+static int many_verify(struct stress *s, const struct many *a, size_t n)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = stress_verify(s, a->p + i * STRIDE, STRESS_PAGE,
+				    stress_at(a->pat, i * STRIDE),
+				    "a page of many");
+	return ret;
+}
+
+/* A cache looks at its limit when something new comes. */
+static int many_more(struct stress *s)
+{
+	int ret = 0;
+
+	for (int i = 0; !ret && i < 2; i++) {
+		size_t len = 2 * (size_t)STRESS_PAGE;
+		unsigned char *p = stress_map(s, NULL, len, false);
+		struct stress_mr m;
+
+		if (!p)
+			return stress_skip(s, "no memory");
+		ret = stress_mr_reg(s, p, STRESS_PAGE, STRESS_BOTH, 0, &m);
+		if (stress_mr_put(s, &m))
+			ret = STRESS_FAILED;
+		stress_unmap(s, p, len);
+	}
+	return ret;
+}
+
+/* All are closed: it has what it may have, and the others it had once. */
+static int many_evicted(struct stress *s, const struct fi_shrimp_stats *was)
+{
+	struct fi_shrimp_stats now;
+	uint64_t misses, gone;
+
+	if (!stress_counters(s, &now))
+		return 0;
+	misses = now.cache_misses - was->cache_misses;
+	gone = now.cache_evictions - was->cache_evictions;
+	stress_say(s, "%lu were kept, %lu evicted, %lu are there",
+		   (unsigned long)misses, (unsigned long)gone,
+		   (unsigned long)now.cache_entries);
+	if (now.cache_entries <= ENTRIES && (misses < 4 * ENTRIES || gone))
+		return 0;
+	return stress_wrong(s,
+			    "a cache of %d has %lu ranges; of %lu that came "
+			    "%lu were evicted",
+			    ENTRIES, (unsigned long)now.cache_entries,
+			    (unsigned long)misses, (unsigned long)gone);
 }
 
 /* Until the provider takes no more, which is allowed. */
@@ -96,9 +171,13 @@ static int many_close(struct stress *s, struct many *a, size_t every)
 
 static int many_run(struct stress *s, struct many *a)
 {
+	struct fi_shrimp_stats was;
+	size_t n = regions(s);
 	int ret;
 
-	a->pat = stress_fill(s, a->p, a->len);
+	many_split(a, n);
+	many_fill(s, a, n);
+	stress_counters(s, &was);
 	ret = many_open(s, a);
 	if (!ret)
 		ret = many_use(s, a);
@@ -108,7 +187,11 @@ static int many_run(struct stress *s, struct many *a)
 		ret = many_use(s, a);
 	if (a->n && many_close(s, a, 1))
 		ret = STRESS_FAILED;
-	return ret ? ret : stress_verify(s, a->p, a->len, a->pat, "an arena");
+	if (!ret)
+		ret = many_more(s);
+	if (!ret)
+		ret = many_evicted(s, &was);
+	return ret ? ret : many_verify(s, a, n);
 }
 
 static int limit_step(struct stress *s, void *state)
@@ -118,7 +201,6 @@ static int limit_step(struct stress *s, void *state)
 	int ret;
 
 	(void)state;
-	a.len += STRESS_PAGE - a.len % STRESS_PAGE;
 	a.m = calloc(regions(s), sizeof(*a.m));
 	a.p = stress_map(s, a.len > STRESS_SLOT ? NULL : slot, a.len, false);
 	ret = a.m && a.p ? many_run(s, &a) : stress_skip(s, "no memory");
