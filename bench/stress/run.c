@@ -19,7 +19,6 @@ enum {
 	ACT_STEPS = 4,	 /* of an act, at most */
 	ACT_LONG = 12,	 /* likewise, in a long run */
 	BETWEEN = 2,	 /* plain acts beside one with settings */
-	LOOK_EVERY = 3,	 /* into the tables of one of so many groups */
 	LINES_TOLD = 60, /* of each process, when it fails */
 };
 
@@ -27,11 +26,10 @@ enum {
 struct run {
 	const struct stress_options *o;
 	uint64_t chance;
-	uint32_t numbers;    /* of steps so far */
-	uint32_t acts;	     /* so far */
-	int trace;	     /* file of --trace, or -1 */
-	unsigned int groups; /* so far */
-	bool over;	     /* a fault, or unusable */
+	uint32_t numbers; /* of steps so far */
+	uint32_t acts;	  /* so far */
+	int trace;	  /* file of --trace, or -1 */
+	bool over;	  /* a fault, or unusable */
 	enum stress_end end;
 };
 
@@ -246,8 +244,7 @@ static bool session_open(struct session *ss, int env)
 	stress_plan_free(&ss->plan);
 	ss->plan.spec.env = env;
 	ss->plan.spec.trace = run->trace;
-	ss->plan.spec.look = run->groups++ % LOOK_EVERY == 0 &&
-			     !strcmp(run->o->provider, "shrimp");
+	ss->plan.spec.look = !strcmp(run->o->provider, "shrimp");
 	ss->plan.spec.offer = STRESS_OFFER;
 	if (draw(run, 2))
 		ss->plan.spec.offer &=
