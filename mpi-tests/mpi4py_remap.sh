@@ -15,7 +15,10 @@ python=/usr/bin/python3
 	exit 77
 }
 for monitor in uffd off; do
-	"$here/run-mpi" -c -e FI_SHRIMP_MR_CACHE=all \
+	# with no monitor nothing is kept
+	cached=
+	[ $monitor = off ] || cached=-C
+	"$here/run-mpi" -c $cached -e FI_SHRIMP_MR_CACHE=all \
 		-e FI_SHRIMP_MR_CACHE_MONITOR=$monitor "$python" "$@" -- \
 		"$here/py_remap.py" || exit
 done
