@@ -520,10 +520,10 @@ _Static_assert(sizeof(struct rnic_desc) == RNIC_LINE, "one line");
 /* What a return entry says about an operation of the sender. */
 enum rnic_ret_code {
 	RNIC_RET_NONE = 0,
-	RNIC_RET_GO,	/* send len bytes as DATA to receive @rx */
-	RNIC_RET_DONE,	/* finished at the receiver, success */
-	RNIC_RET_RESET, /* the receiver closed without taking it */
-	RNIC_RET_REPLY, /* the oldest ASK was executed: @rx, @len */
+	RNIC_RET_GO,   /* send len bytes as DATA to receive @rx */
+	RNIC_RET_DONE, /* finished at the receiver, success */
+	/* 3 was never written: a receiver that closes says so for all */
+	RNIC_RET_REPLY = 4, /* the oldest ASK was executed: @rx, @len */
 };
 
 /* An entry of the return ring, written by the receiver, head last. */

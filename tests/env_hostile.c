@@ -339,6 +339,119 @@ static void contract_L3_scribble(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* ---- answers -------------------------------------------------------------- */
+
+enum {
+	HELD_LEN = 128 << 10, /* bytes of a message that is held */
+	HELD_LINES = HELD_LEN / RNIC_POOL_LARGE,
+	HELD_SENDS = 2,	 /* the first ones in the lane */
+	NO_SUCH_CODE = 3 /* see enum rnic_ret_code */
+};
+
+/* The receiver's end of lane 0 of this process, at offset @lane of @fd. */
+struct liar {
+	int fd;	       /* the mailbox */
+	off_t lane;    /* its lane */
+	uint64_t said; /* answers written */
+};
+
+static uint64_t liar_read(const struct liar *l, size_t at, size_t size)
+{
+	uint64_t word = 0;
+
+	th_eq(pread(l->fd, &word, size, l->lane + (off_t)at), size);
+	return word;
+}
+
+static void liar_write(const struct liar *l, size_t at, uint64_t word,
+		       size_t size)
+{
+	th_eq(pwrite(l->fd, &word, size, l->lane + (off_t)at), size);
+}
+
+/* Waits until the sender has written @n descriptors. */
+static void liar_await(const struct liar *l, uint32_t n)
+{
+	size_t at = offsetof(struct rnic_lane, desc) +
+		    (n - 1) % RNIC_LANE_LINES * sizeof(struct rnic_desc);
+
+	while ((uint32_t)liar_read(l, at, 8) != n)
+		th_sleep_us(1000);
+}
+
+/* Answers operation @op, and waits until the sender has seen it. */
+static void liar_say(struct liar *l, unsigned int code, uint64_t op)
+{
+	size_t at = offsetof(struct rnic_lane, ret) +
+		    l->said * sizeof(struct rnic_ret);
+
+	liar_write(l, at + offsetof(struct rnic_ret, op), op, 8);
+	liar_write(l, at + offsetof(struct rnic_ret, len), HELD_LEN, 8);
+	liar_write(l, at, ++l->said << 32 | code, 8);
+	while (liar_read(l, offsetof(struct rnic_lane, ret_taken), 4) !=
+	       l->said)
+		th_sleep_us(1000);
+}
+
+/*
+ * A code that there is not, for a message whose bytes are under way: what the
+ * sender keeps of it must last until they are credited.
+ */
+static void lie(const struct th_stack *s)
+{
+	struct rnic_addr me;
+	struct liar l = { .fd = probe_segment(getpid(), "shrimp-mailbox", 0,
+					      true) };
+	uint64_t op;
+
+	th_check(l.fd >= 0);
+	memcpy(&me, s->addr, sizeof(me));
+	l.lane = (off_t)rnic_lane_off(me.ep, 0);
+	liar_await(&l, HELD_SENDS);
+	op = liar_read(&l,
+		       offsetof(struct rnic_lane, desc) +
+			       offsetof(struct rnic_desc, ext.op),
+		       8);
+	liar_say(&l, RNIC_RET_GO, op);
+	liar_await(&l, HELD_SENDS + HELD_LINES);
+	liar_say(&l, NO_SUCH_CODE, op);
+	liar_write(&l, offsetof(struct rnic_lane, credit.desc_taken),
+		   HELD_SENDS + HELD_LINES, 4);
+	close(l.fd);
+}
+
+/* Rank 1 makes no progress: what the sender hears is what is written here. */
+static void contract_L3_unknown_answer(struct th_self *self)
+{
+	char all[2 * TH_MAX_ADDR];
+	struct th_stack s;
+	fi_addr_t to;
+	char *buf = calloc(HELD_SENDS, HELD_LEN);
+	int i;
+
+	th_check(buf);
+	th_stack_open(&s, NULL);
+	th_gather(self, "names", s.addr, all, s.addrlen);
+	if (self->rank) {
+		lie(&s);
+		th_barrier(self, "lied");
+		th_stack_close(&s);
+		free(buf);
+		return;
+	}
+	to = th_insert(&s, all + s.addrlen);
+	for (i = 0; i < HELD_SENDS; i++)
+		th_tsend(&s, to, buf + (size_t)i * HELD_LEN, HELD_LEN, 1,
+			 buf + i);
+	th_barrier_progress(self, &s, "lied");
+	th_ptr_eq(th_tx_ok(&s).op_context, buf);
+	/* the other one was not answered, and its receiver closes */
+	th_ptr_eq(th_tx_err(&s).op_context, buf + 1);
+	th_quiet(&s, 50);
+	th_stack_close(&s);
+	free(buf);
+}
+
 /* ---- addresses ---------------------------------------------------------------- */
 
 /* A message to @addr ends: with an error code, or 0 if it arrived. */
@@ -554,6 +667,7 @@ static void contract_L5_socket(struct th_self *self)
 static const struct CMUnitTest env_hostile[] = {
 	TH_CASE(contract_L2_seals, 1, 10),
 	TH_CASE(contract_L3_scribble, 3, 120),
+	TH_CASE(contract_L3_unknown_answer, 2, 20),
 	TH_CASE(contract_L3_addresses, 2, 60),
 	TH_CASE(contract_L3_version, 2, 20),
 	TH_CASE(contract_L5_other_user, 2, 20),
