@@ -52,7 +52,7 @@ void shrimp_rx_place(struct shrimp_ep *ep, struct shrimp_recv *r,
 		r->used += to->room;
 	if (!last)
 		return;
-	r->released = true;
+	r->ended = SHRIMP_RECV_USED_UP;
 	if (r->m.posted)
 		rnic_match_unpost(shrimp_rx_match(ep, r->tagged), &r->m);
 }
@@ -95,16 +95,22 @@ void shrimp_rx_done(struct shrimp_ep *ep, struct shrimp_placed *to, int err)
 {
 	struct shrimp_recv *r = to->r;
 	struct shrimp_comp c = comp_of(ep, to);
-	bool last = !--r->filling && r->released;
+	bool last = true, failed = false;
 
+	if (RNIC_UNLIKELY(r->multi)) {
+		last = !--r->filling && r->ended;
+		failed = last && r->ended != SHRIMP_RECV_USED_UP;
+		if (last && !failed)
+			c.flags |= FI_MULTI_RECV;
+	}
 	if (!err && to->room < to->total)
 		err = FI_ETRUNC;
-	if (r->multi && last)
-		c.flags |= FI_MULTI_RECV;
 	if (err)
 		write_error(ep, &c, to->total - to->room, err);
 	else
 		shrimp_rx_success(ep, r, &c);
+	if (RNIC_UNLIKELY(failed))
+		shrimp_rx_failed(ep, r);
 	if (last)
 		shrimp_recv_free(ep, r);
 }

@@ -34,6 +34,14 @@
 #include "shm/proc.h"
 #include "shm/remote.h"
 
+/* Why a receive takes no more messages. */
+enum shrimp_recv_end {
+	SHRIMP_RECV_OPEN,     /* it does */
+	SHRIMP_RECV_USED_UP,  /* has had its last one */
+	SHRIMP_RECV_CANCELED, /* FI_ECANCELED is to be written, or was */
+	SHRIMP_RECV_RESET,    /* FI_ECONNRESET, likewise */
+};
+
 /* A posted receive. */
 struct shrimp_recv {
 	struct rnic_match_recv m; /* first: in the matching engine */
@@ -45,7 +53,7 @@ struct shrimp_recv {
 	bool quiet;		  /* no CQ entry on success */
 	bool tagged;		  /* fi_trecv */
 	bool multi;		  /* FI_MULTI_RECV: below counts */
-	bool released;		  /* takes no more messages */
+	uint8_t ended;		  /* enum shrimp_recv_end */
 	uint32_t filling;	  /* messages being placed */
 	size_t used;		  /* bytes given to messages */
 };
@@ -157,7 +165,8 @@ ssize_t shrimp_rx_recv(struct shrimp_ep *ep, const struct shrimp_recv_req *q);
 
 /*
  * Cancels the posted receive with @context: its error entry is written, its
- * buffer never again. Returns 0 or -FI_ENOENT.
+ * buffer never again; for a multi-receive with messages under way that is when
+ * the last of them is done. Returns 0 or -FI_ENOENT.
  */
 int shrimp_rx_cancel(struct shrimp_ep *ep, void *context);
 
@@ -283,6 +292,9 @@ void shrimp_rx_place(struct shrimp_ep *ep, struct shrimp_recv *r,
 /* The message @to is placed, or failed with FI_ code @err. */
 void shrimp_rx_done(struct shrimp_ep *ep, struct shrimp_placed *to, int err);
 
+/* Writes the error entry of @r, whose @ended says which. */
+void shrimp_rx_failed(struct shrimp_ep *ep, const struct shrimp_recv *r);
+
 /* @in ends: its receive with FI_ code @err, its unmatched message dropped. */
 void shrimp_rx_end(struct shrimp_inbound *in, int err);
 
@@ -353,7 +365,8 @@ RNIC_HOT bool shrimp_rx_post_quick(struct shrimp_ep *ep,
 	r->one.iov_len = r->len = q->iov->iov_len;
 	r->quiet = !shrimp_rx_wants_entry(ep, q->flags);
 	r->tagged = q->tagged;
-	r->multi = r->released = false;
+	r->multi = false;
+	r->ended = SHRIMP_RECV_OPEN;
 	r->filling = 0;
 	r->used = 0;
 	rnic_match_post(m, &r->m);

@@ -72,7 +72,7 @@ static struct shrimp_recv *recv_new(struct shrimp_ep *ep,
 	r->quiet = !shrimp_rx_wants_entry(ep, q->flags);
 	r->tagged = q->tagged;
 	r->multi = q->flags & FI_MULTI_RECV;
-	r->released = false;
+	r->ended = SHRIMP_RECV_OPEN;
 	r->filling = 0;
 	r->used = 0;
 	r->m.tag = q->tag;
@@ -178,8 +178,10 @@ static bool source_dead(struct shrimp_ep *ep, uint32_t src)
 	return p && rnic_proc_dead(p);
 }
 
-static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
+void shrimp_rx_failed(struct shrimp_ep *ep, const struct shrimp_recv *r)
 {
+	int err =
+		r->ended == SHRIMP_RECV_CANCELED ? FI_ECANCELED : FI_ECONNRESET;
 	struct shrimp_comp_err e = {
 		.c = { .context = r->context,
 		       .tag = r->m.tag,
@@ -194,13 +196,20 @@ static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r, int err)
 		shrimp_cntr_add_err(ep->rx_cntr, 1);
 	if (ep->rx_cq)
 		shrimp_cq_write_err(ep->rx_cq, &e);
+}
+
+/* @r takes no more messages: its entry says that its buffer is free again. */
+static void fail_recv(struct shrimp_ep *ep, struct shrimp_recv *r,
+		      enum shrimp_recv_end why)
+{
 	if (r->m.posted)
 		rnic_match_unpost(shrimp_rx_match(ep, r->tagged), &r->m);
-	/* a multi-receive that still fills is freed by its last message */
-	r->released = true;
-	r->quiet = true;
-	if (!r->filling)
-		shrimp_recv_free(ep, r);
+	r->ended = (uint8_t)why;
+	/* else messages are still written to it: the last one does this */
+	if (r->filling)
+		return;
+	shrimp_rx_failed(ep, r);
+	shrimp_recv_free(ep, r);
 }
 
 /*
@@ -233,7 +242,7 @@ static void post(struct shrimp_ep *ep, struct shrimp_recv *r)
 	/* what it sent before it died may still lie in its lane */
 	shrimp_rx_scan(ep);
 	if (!match_waiting(ep, r))
-		fail_recv(ep, r, FI_ECONNRESET);
+		fail_recv(ep, r, SHRIMP_RECV_RESET);
 }
 
 /* ---- peek, claim, discard ---- */
@@ -390,7 +399,7 @@ int shrimp_rx_cancel(struct shrimp_ep *ep, void *context)
 		r = find_context(&ep->msg, context);
 	if (!r)
 		return -FI_ENOENT;
-	fail_recv(ep, r, FI_ECANCELED);
+	fail_recv(ep, r, SHRIMP_RECV_CANCELED);
 	return 0;
 }
 
@@ -403,7 +412,8 @@ static void fail_source_in(struct shrimp_ep *ep, struct rnic_match *m,
 		struct rnic_match_recv *next = rnic_match_next_recv(m, r);
 
 		if (r->src == id)
-			fail_recv(ep, (struct shrimp_recv *)r, FI_ECONNRESET);
+			fail_recv(ep, (struct shrimp_recv *)r,
+				  SHRIMP_RECV_RESET);
 		r = next;
 	}
 }
@@ -432,7 +442,7 @@ static void drop_in(struct shrimp_ep *ep, struct rnic_match *m)
 
 	while ((r = rnic_match_first_recv(m))) {
 		rnic_match_unpost(m, r);
-		((struct shrimp_recv *)r)->released = true;
+		((struct shrimp_recv *)r)->ended = SHRIMP_RECV_USED_UP;
 		if (!((struct shrimp_recv *)r)->filling)
 			shrimp_recv_free(ep, (struct shrimp_recv *)r);
 	}

@@ -287,6 +287,51 @@ static void case_T15_cancel_flag(struct th_self *self)
 	th_buf_free(&buf);
 }
 
+/*
+ * Cancelled while two held messages are placed: both still come, whole, and
+ * only then the entry that gives the buffer back.
+ */
+static void case_T15_cancel_filling(struct th_self *self)
+{
+	struct th_buf buf = th_buf_new(3 * BIG);
+	struct fi_cq_tagged_entry e;
+	struct fi_cq_err_entry err;
+	unsigned char *tx = malloc(BIG);
+	struct th_stack a, b;
+	int i;
+
+	(void)self;
+	th_check(tx);
+	th_fill(tx, BIG, 5);
+	multi_open(&a, &b, 64);
+	post_multi(&b, &buf);
+	for (i = 0; i < 2; i++)
+		th_send(&a, a.peers[1], tx, BIG, &a);
+	/* both are matched; their sender has not heard of it */
+	for (i = 0; i < 4; i++)
+		fi_cq_read(b.rxcq, NULL, 0);
+	th_ok(fi_cancel(&b.ep->fid, buf.p));
+	th_eq(fi_cancel(&b.ep->fid, buf.p), -FI_ENOENT);
+	th_eq(fi_cq_read(b.rxcq, &e, 1), -FI_EAGAIN);
+	for (i = 0; i < 2; i++) {
+		e = th_rx_ok(&b);
+		th_check(e.flags & FI_RECV && !(e.flags & FI_MULTI_RECV));
+		th_eq(e.len, BIG);
+		th_verify(e.buf, BIG, 5);
+	}
+	err = th_rx_err(&b);
+	th_eq(err.err, FI_ECANCELED);
+	th_ptr_eq(err.op_context, buf.p);
+	th_check(err.flags & FI_MULTI_RECV);
+	memset(buf.p, 0xee, buf.len);
+	inject(&a, 100, 2);
+	th_quiet(&b, 5);
+	th_verify_byte(buf.p, buf.len, 0xee);
+	th_pair_close(&a, &b);
+	free(tx);
+	th_buf_free(&buf);
+}
+
 /* ---- options ------------------------------------------------------------------ */
 
 static void option(struct th_self *self)
@@ -460,6 +505,7 @@ static const struct CMUnitTest multi_recv_tests[] = {
 	TH_CASE(case_T8_little_room, 1, 10),
 	TH_CASE(held_inside, 1, 10),
 	TH_CASE(case_T15_cancel_flag, 1, 10),
+	TH_CASE(case_T15_cancel_filling, 1, 10),
 	TH_CASE(option, 1, 10),
 	TH_CASE(as_op_flag, 1, 10),
 	TH_CASE(release_is_never_suppressed, 1, 10),
