@@ -98,10 +98,10 @@ static bool match_waiting(struct shrimp_ep *ep, struct shrimp_recv *r)
 }
 
 /*
- * A multi-receive takes what waits until it is used up; the message that
- * uses it up may free it.
+ * A multi-receive takes what waits. True: it is used up, and the message that
+ * did it may have freed it.
  */
-static void post_multi(struct shrimp_ep *ep, struct shrimp_recv *r)
+static bool fill_multi(struct shrimp_ep *ep, struct shrimp_recv *r)
 {
 	struct rnic_match *m = shrimp_rx_match(ep, r->tagged);
 
@@ -112,14 +112,19 @@ static void post_multi(struct shrimp_ep *ep, struct shrimp_recv *r)
 		bool last;
 
 		if (!msg)
-			break;
+			return false;
 		last = shrimp_rx_uses_up(ep, r, u->total);
 		rnic_match_dequeue(m, msg);
 		shrimp_rx_deliver(ep, u, r);
 		if (last)
-			return;
+			return true;
 	}
-	rnic_match_post(m, &r->m);
+}
+
+/* What has already come for @r. True: there is nothing to post. */
+static inline bool take_waiting(struct shrimp_ep *ep, struct shrimp_recv *r)
+{
+	return r->multi ? fill_multi(ep, r) : match_waiting(ep, r);
 }
 
 /* Stands for a process that was dead when it was first named. */
@@ -227,21 +232,16 @@ static void remember(struct shrimp_ep *ep, fi_addr_t src, uint32_t gen,
 	ep->src_id = watched && peer && peer->id == id ? id : RNIC_SRC_ANY;
 }
 
+/* Nothing for @r has come yet. */
 static void post(struct shrimp_ep *ep, struct shrimp_recv *r)
 {
-	if (r->multi) {
-		post_multi(ep, r);
-		return;
-	}
-	if (match_waiting(ep, r))
-		return;
 	if (!source_dead(ep, r->m.src)) {
 		rnic_match_post(shrimp_rx_match(ep, r->tagged), &r->m);
 		return;
 	}
 	/* what it sent before it died may still lie in its lane */
 	shrimp_rx_scan(ep);
-	if (!match_waiting(ep, r))
+	if (!take_waiting(ep, r))
 		fail_recv(ep, r, SHRIMP_RECV_RESET);
 }
 
@@ -361,7 +361,8 @@ ssize_t shrimp_rx_recv(struct shrimp_ep *ep, const struct shrimp_recv_req *q)
 	if (!r)
 		return -FI_ENOMEM;
 	r->m.src = src;
-	post(ep, r);
+	if (!take_waiting(ep, r))
+		post(ep, r);
 	if (src != RNIC_SRC_ANY)
 		remember(ep, q->src, gen, src);
 	return 0;

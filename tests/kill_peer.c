@@ -280,6 +280,71 @@ static void contract_P4_receives_both(struct th_self *self)
 	receives(self, TO_VICTIM | FROM_VICTIM);
 }
 
+static void post_multi(struct th_stack *s, struct th_buf *buf)
+{
+	struct iovec iov = { buf->p, buf->len };
+	struct fi_msg m = { .msg_iov = &iov,
+			    .iov_count = 1,
+			    .addr = s->peers[KS_VICTIM],
+			    .context = buf };
+
+	th_eq(fi_recvmsg(s->ep, &m, FI_MULTI_RECV), 0);
+}
+
+static void multi_ends(struct th_stack *s, struct th_buf *buf)
+{
+	struct fi_cq_err_entry err = ks_error_soon(s, s->rxcq);
+
+	th_eq(err.err, FI_ECONNRESET);
+	th_check(err.flags & FI_MULTI_RECV);
+	th_ptr_eq(err.op_context, buf);
+	th_quiet(s, 50);
+}
+
+/* Buffers for many messages that name the victim, posted before and after. */
+static void contract_P4_multi_receives(struct th_self *self)
+{
+	const struct th_stack_opts o = { .caps = FI_MSG | FI_MULTI_RECV |
+						 FI_DIRECTED_RECV };
+	struct th_buf buf[2] = { th_buf_new(KIB), th_buf_new(KIB) };
+	struct th_stack s;
+
+	th_stack_open(&s, &o);
+	th_stack_connect(&s, self);
+	if (self->rank == 0)
+		post_multi(&s, &buf[0]);
+	ks_until_dead(self);
+	multi_ends(&s, &buf[0]);
+	post_multi(&s, &buf[1]);
+	multi_ends(&s, &buf[1]);
+	th_stack_close(&s);
+	th_buf_free(&buf[0]);
+	th_buf_free(&buf[1]);
+}
+
+/* A message of the victim's lies in its lane when the buffer is posted. */
+static void contract_P4_multi_delivered(struct th_self *self)
+{
+	const struct th_stack_opts o = { .caps = FI_MSG | FI_MULTI_RECV |
+						 FI_DIRECTED_RECV };
+	struct th_buf buf = th_buf_new(KIB);
+	struct fi_cq_tagged_entry e;
+	struct th_stack s;
+
+	th_stack_open(&s, &o);
+	th_stack_connect(&s, self);
+	if (self->rank == KS_VICTIM)
+		th_send(&s, s.peers[0], "message!", 8, NULL);
+	ks_until_dead(self);
+	post_multi(&s, &buf);
+	e = th_rx_ok(&s);
+	th_eq(e.len, 8);
+	th_check(!(e.flags & FI_MULTI_RECV) && !memcmp(e.buf, "message!", 8));
+	multi_ends(&s, &buf);
+	th_stack_close(&s);
+	th_buf_free(&buf);
+}
+
 /* ---- what had arrived is delivered ------------------------------------ */
 
 enum when { BEFORE, AFTER };
@@ -611,6 +676,8 @@ static const struct CMUnitTest kill_peer[] = {
 	KS_CASE(contract_P4_receives_sent, 3),
 	KS_CASE(contract_P4_receives_received, 3),
 	KS_CASE(contract_P4_receives_both, 3),
+	KS_CASE(contract_P4_multi_receives, 2),
+	KS_CASE(contract_P4_multi_delivered, 2),
 	KS_CASE(contract_P4_small_delivered_posted, 2),
 	KS_CASE(contract_P4_small_delivered_late, 2),
 	KS_CASE(contract_P4_mapped_delivered, 2),
