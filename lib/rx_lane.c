@@ -46,9 +46,8 @@ static inline void ring_if_parked(struct shrimp_rx_lane *l)
 {
 	/*
 	 * Our store (answer, credit) before this load: the sender fenced us
-	 * by membarrier before its last look; if it cannot, it never takes
-	 * tx_parked back. A process outside the reach of membarrier fences
-	 * by itself.
+	 * by membarrier before its last look. If it cannot (tx_unfenced), or
+	 * we are outside the reach of membarrier, we fence.
 	 */
 	if (RNIC_UNLIKELY(l->fence))
 		rnic_fence_full();
@@ -670,7 +669,9 @@ static struct shrimp_rx_lane *lane_new(struct shrimp_ep *ep, unsigned int i)
 		return NULL;
 	}
 	l->id = l->peer->id;
-	l->fence = !rnic_fence_registered();
+	/* relaxed: acquired with tx_state (R1) */
+	l->fence = !rnic_fence_registered() ||
+		   rnic_load32_relaxed(&ep->place.lanes[i].tx_unfenced);
 	rnic_lane_rx_init(&l->rx, &ep->place.lanes[i], i);
 	return l;
 }

@@ -92,6 +92,7 @@ static void go_live(struct shrimp_tx_peer *tp)
 	struct rnic_lane *lane;
 	int ret = -ENOMEM;
 
+	tp->remote->unfenced = !ep->domain->dev.fenced;
 	tp->inflight = calloc(RNIC_LANE_LINES, sizeof(*tp->inflight));
 	if (tp->inflight)
 		ret = rnic_remote_claim(tp->remote, &ep->addr, &lane,

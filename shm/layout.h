@@ -545,8 +545,9 @@ struct rnic_lane {
 	/* written by the sender, seldom */
 	union {
 		struct {
-			rnic_a32 tx_state;  /* enum rnic_tx_state */
-			rnic_a32 tx_parked; /* ring ret_bell on answers */
+			rnic_a32 tx_state;    /* enum rnic_tx_state */
+			rnic_a32 tx_parked;   /* ring ret_bell on answers */
+			rnic_a32 tx_unfenced; /* 1: fence after answers */
 		};
 		char tx_line[RNIC_LINE]; /* pads the group */
 	};

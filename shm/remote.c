@@ -451,6 +451,8 @@ int rnic_remote_claim(struct rnic_remote *r, const struct rnic_addr *self,
 	}
 	*index = (unsigned int)got;
 	(*lane)->sender = *self;
+	/* relaxed: published by R1 */
+	rnic_store32_relaxed(&(*lane)->tx_unfenced, r->unfenced);
 	/* R1: publishes the name; pairs with the load in lane_open() */
 	rnic_store32_release(&(*lane)->tx_state, RNIC_TX_LIVE);
 	if (r->by_socket)

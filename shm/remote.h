@@ -46,6 +46,7 @@ struct rnic_remote {
 	uint32_t peer_pid;	     /* socket: its pid as we see it */
 	uint64_t deadline_ms;	     /* when the attach is given up */
 	bool fence;		     /* publish with a full fence */
+	bool unfenced;		     /* set before a claim: see tx_unfenced */
 	bool by_socket;		     /* attached over the socket */
 };
 
@@ -76,7 +77,9 @@ void rnic_remote_close(struct rnic_remote *r);
 
 /*
  * Claims a lane at the peer, gives it pages, writes @self into it and makes
- * it live: the endpoint that calls is its only sender from now on.
+ * it live: the endpoint that calls is its only sender from now on. It has set
+ * @r->unfenced if it cannot fence the peer (rnic_fence_peers()) before it
+ * sleeps: the peer fences by itself then.
  * Returns 0 with *@lane (mapped) and *@index, -ECONNREFUSED (closed),
  * -ENOSPC (no lane free, or no memory for it), -ENOMEM.
  */

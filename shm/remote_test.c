@@ -176,7 +176,10 @@ static int claim_and_send(struct owner *o, enum rnic_attach_mode mode)
 	REQUIRE(ret == 0);
 	REQUIRE(r->by_socket == (mode == RNIC_ATTACH_SOCKET));
 	REQUIRE(!rnic_remote_closed(r));
+	r->unfenced = mode == RNIC_ATTACH_SOCKET;
 	REQUIRE(rnic_remote_claim(r, &me, &lane, &index) == 0);
+	/* always written: an earlier sender may have left it otherwise */
+	REQUIRE(rnic_load32_relaxed(&lane->tx_unfenced) == r->unfenced);
 	rnic_lane_tx_init(&tx, lane, index, RNIC_LANE_LINES, r->fence);
 	REQUIRE(rnic_lane_publish(&tx, rnic_lane_slot(&tx), RNIC_DESC_INLINE, 0,
 				  0));

@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "env_probe.h"
+#include "shm/layout.h"
+
 enum { TAG = 101 };
 
 static const enum fi_wait_obj waits[] = { FI_WAIT_UNSPEC, FI_WAIT_FD,
@@ -551,6 +554,39 @@ static void contract_P3_large_on_one_core(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/*
+ * Rank 1 has no membarrier: it cannot fence rank 0 before it sleeps, and has
+ * said so, so that rank 0 fences by itself when it answers.
+ */
+static void contract_P3_unfenced(struct th_self *self)
+{
+	const off_t at = (off_t)rnic_lane_off(0, 0) +
+			 (off_t)offsetof(struct rnic_lane, tx_unfenced);
+	const struct th_stack_opts o = { .cq_wait = FI_WAIT_UNSPEC };
+	uint32_t unfenced = 2, rx;
+	unsigned long n = th_rounds(2000), i;
+	struct fi_cq_tagged_entry e;
+	struct th_stack s;
+	int fd;
+
+	if (self->rank)
+		setenv("FI_SHRIMP_MEMBARRIER", "off", 1);
+	th_stack_open(&s, &o);
+	th_stack_connect(&s, self);
+	for (i = 0; i < n; i++) {
+		th_trecv(&s, &rx, 4, TAG, 0, &rx);
+		th_post(&s,
+			fi_tinject(s.ep, &i, 4, s.peers[1 - self->rank], TAG));
+		th_eq(fi_cq_sread(s.rxcq, &e, 1, NULL, -1), 1);
+	}
+	fd = probe_segment(getpid(), "shrimp-mailbox", 0, false);
+	th_eq(pread(fd, &unfenced, sizeof(unfenced), at), sizeof(unfenced));
+	th_eq(unfenced, !self->rank);
+	close(fd);
+	th_barrier_progress(self, &s, "done");
+	th_stack_close(&s);
+}
+
 static const struct CMUnitTest wait_tests[] = {
 	TH_CASE(case_T23_timeout_kept, 1, 20),
 	TH_CASE(sread_of_what_is_there, 1, 10),
@@ -567,6 +603,7 @@ static const struct CMUnitTest wait_tests[] = {
 	TH_CASE(trywait_says, 1, 10),
 	TH_CASE(case_T23_epoll, 2, 30),
 	TH_CASE(case_T23_epoll_held, 2, 30),
+	TH_CASE(contract_P3_unfenced, 2, 30),
 	TH_CASE(contract_P3_ring_on_one_core, 4, 30),
 	TH_CASE(contract_P3_large_on_one_core, 4, 30),
 };
