@@ -126,7 +126,7 @@ enum shrimp_tx_state {
 	SHRIMP_TX_RESOLVE, /* a service name not yet found */
 	SHRIMP_TX_ATTACH,  /* waits for the peer's socket */
 	SHRIMP_TX_LIVE,	   /* lane claimed */
-	SHRIMP_TX_DOWN,	   /* dead or closed: everything fails */
+	SHRIMP_TX_DOWN,	   /* everything fails; see shrimp_tx_again() */
 };
 
 /* A destination of this endpoint. */
@@ -280,9 +280,9 @@ int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
 		      struct shrimp_tx_peer **out);
 
 /*
- * *@tp, which @dest led to, is down. If @dest names a service, another
- * endpoint may have it by now: looks it up anew and changes *@tp. Returns 0
- * or -FI_ENOMEM.
+ * *@tp, which @dest led to, is down. If its error may have passed, begins
+ * anew. If @dest names a service, another endpoint may have it by now: looks
+ * it up anew and changes *@tp. Returns 0 or -FI_ENOMEM.
  */
 int shrimp_tx_again(struct shrimp_ep *ep, fi_addr_t dest,
 		    struct shrimp_tx_peer **tp);

@@ -150,6 +150,25 @@ static void begin(struct shrimp_tx_peer *tp)
 	}
 }
 
+/*
+ * An error that says nothing of the peer: what was short (descriptors, memory,
+ * lanes, time) may be there again.
+ */
+static bool has_passed(int err)
+{
+	return err != FI_ECONNRESET && err != FI_EACCES && err != EPROTO &&
+	       err != EPROTONOSUPPORT;
+}
+
+/* @tp is down. True: there was another try, and it is not any more. */
+static bool revive(struct shrimp_tx_peer *tp)
+{
+	if (!has_passed(tp->error))
+		return false;
+	begin(tp);
+	return tp->state != SHRIMP_TX_DOWN;
+}
+
 int shrimp_tx_contact(struct shrimp_ep *ep, fi_addr_t dest,
 		      struct shrimp_tx_peer **out)
 {
@@ -179,8 +198,12 @@ int shrimp_tx_again(struct shrimp_ep *ep, fi_addr_t dest,
 	struct shrimp_peer *name = shrimp_av_peer(ep->av, dest);
 	struct shrimp_tx_peer *old = *tp;
 
-	if (!name || name->addr.kind != RNIC_ADDR_SERVICE)
+	if (!name)
 		return 0;
+	if (name->addr.kind != RNIC_ADDR_SERVICE) {
+		revive(old);
+		return 0;
+	}
 	if (old->peer == name) {
 		/* nobody offered it then; perhaps somebody does now */
 		begin(old);
@@ -254,10 +277,15 @@ static void resolved(struct shrimp_tx_peer *tp, const struct rnic_addr *addr)
 		shrimp_tx_fail(tp, FI_ENOMEM);
 		return;
 	}
+	known = ep->by_peer[real->id];
+	if (known && known->state == SHRIMP_TX_DOWN && !revive(known)) {
+		/* nothing moves there; the next send asks for the name again */
+		shrimp_tx_fail(tp, known->error);
+		return;
+	}
 	/* P1: publishes the peer; pairs with shrimp_peer_real() */
 	rnic_ptr_store_release(&name->alias, real);
 	shrimp_rx_rename(ep, name->id, real->id);
-	known = ep->by_peer[real->id];
 	if (!known) {
 		ep->by_peer[real->id] = tp;
 		tp->peer = real;

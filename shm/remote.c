@@ -181,8 +181,8 @@ static int attach_proc(struct rnic_remote *r)
 	return map_head(r);
 }
 
-/* Connects and asks; the answer comes with the peer's progress. */
-static int attach_ask(struct rnic_remote *r)
+/* Connects and asks. -ETIMEDOUT: no room for a connection now. */
+static int ask(struct rnic_remote *r)
 {
 	struct attach_request req = {
 		.magic = RNIC_MAGIC_ADDR,
@@ -194,6 +194,7 @@ static int attach_ask(struct rnic_remote *r)
 	char name[64];
 	int ret;
 
+	r->asked_ms = now_ms();
 	snprintf(name, sizeof(name), "shrimp-%u-%016" PRIx64, r->addr.uid,
 		 r->addr.incarnation);
 	ret = rnic_sock_connect(name, 0, &peer);
@@ -208,9 +209,37 @@ static int attach_ask(struct rnic_remote *r)
 			 "unnoticed");
 		return -EPROTO;
 	}
+	return rnic_sock_send(r->conn, &req, sizeof(req), NULL, 0, 0);
+}
+
+static void hang_up(struct rnic_remote *r)
+{
+	if (r->conn >= 0)
+		close(r->conn);
+	r->conn = -1;
+}
+
+/*
+ * Asks; the answer comes with the peer's progress. A full backlog, or a peer
+ * that took us for slow and hung up, is asked again: if it is dead, that says
+ * so.
+ */
+static int attach_ask(struct rnic_remote *r)
+{
+	int ret = ask(r);
+
+	if (ret == -ETIMEDOUT || ret == -ECONNRESET)
+		hang_up(r);
+	else if (ret)
+		return ret;
+	return -EINPROGRESS;
+}
+
+static int attach_start(struct rnic_remote *r)
+{
+	r->asking = true;
 	r->deadline_ms = now_ms() + ATTACH_TIMEOUT_MS;
-	ret = rnic_sock_send(r->conn, &req, sizeof(req), NULL, 0, 0);
-	return ret ? ret : -EINPROGRESS;
+	return attach_ask(r);
 }
 
 static void close_fds(int *fds, int n)
@@ -288,8 +317,8 @@ static int attach_answer(struct rnic_remote *r)
 		ret = find_proc(r);
 	if (ret)
 		return ret;
-	close(r->conn);
-	r->conn = -1;
+	hang_up(r);
+	r->asking = false;
 	r->claim = rnic_claim_make(rep.pid, rep.identity);
 	r->by_socket = true;
 	return map_head(r);
@@ -310,7 +339,7 @@ static int start(struct rnic_remote *r, enum rnic_attach_mode mode)
 		return ret;
 	if (mode == RNIC_ATTACH_SOCKET ||
 	    (mode == RNIC_ATTACH_AUTO && !same_namespaces(&r->addr)))
-		return attach_ask(r);
+		return attach_start(r);
 	ret = attach_proc(r);
 	if (ret != -EACCES || mode == RNIC_ATTACH_PROC)
 		return ret;
@@ -320,7 +349,7 @@ static int start(struct rnic_remote *r, enum rnic_attach_mode mode)
 		 r->addr.pid);
 	rnic_proc_put(r->proc);
 	r->proc = NULL;
-	return attach_ask(r);
+	return attach_start(r);
 }
 
 int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
@@ -344,16 +373,36 @@ int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
 	return ret;
 }
 
-int rnic_remote_poll(struct rnic_remote *r)
+/* Looks for the answer, or asks again. -EINPROGRESS: none yet. */
+static int attach_go_on(struct rnic_remote *r)
 {
 	struct pollfd pfd = { .fd = r->conn, .events = POLLIN };
+	int ret = -EINPROGRESS;
 
-	if (r->conn < 0)
+	if (r->conn >= 0 && poll(&pfd, 1, 0) > 0) {
+		ret = attach_answer(r);
+		if (ret != -ECONNRESET)
+			return ret;
+		hang_up(r);
+	}
+	/* once in a millisecond: this is called in each progress */
+	return r->conn < 0 && now_ms() != r->asked_ms ? attach_ask(r)
+						      : -EINPROGRESS;
+}
+
+int rnic_remote_poll(struct rnic_remote *r)
+{
+	if (!r->asking)
 		return 0;
-	if (poll(&pfd, 1, 0) > 0)
-		return attach_answer(r);
+	if (r->error)
+		return r->error;
+	r->error = attach_go_on(r);
+	if (r->error != -EINPROGRESS)
+		return r->error;
+	r->error = 0;
 	if (now_ms() < r->deadline_ms)
 		return -EINPROGRESS;
+	r->error = -ETIMEDOUT;
 	rnic_log(RNIC_LOG_WARN, "attach to pid %u: no answer in %d s",
 		 r->addr.pid, ATTACH_TIMEOUT_MS / 1000);
 	return -ETIMEDOUT;
@@ -380,8 +429,7 @@ void rnic_remote_close(struct rnic_remote *r)
 	rnic_segment_close(&r->tables);
 	if (r->pipe >= 0)
 		close(r->pipe);
-	if (r->conn >= 0)
-		close(r->conn);
+	hang_up(r);
 	rnic_proc_put(r->proc);
 	free(r);
 }

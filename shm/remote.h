@@ -42,9 +42,12 @@ struct rnic_remote {
 	uint64_t claim;		     /* claim word to use at the peer */
 	int arena_fd;		     /* its descriptor number there */
 	int pipe;		     /* wake pipe, opened, or -1 */
-	int conn;		     /* attach under way, or -1 */
+	int conn;		     /* asked there, or -1 */
 	uint32_t peer_pid;	     /* socket: its pid as we see it */
 	uint64_t deadline_ms;	     /* when the attach is given up */
+	uint64_t asked_ms;	     /* when it was asked for last */
+	bool asking;		     /* socket: no answer yet */
+	int error;		     /* socket: the attach failed with it */
 	bool fence;		     /* publish with a full fence */
 	bool unfenced;		     /* set before a claim: see tx_unfenced */
 	bool by_socket;		     /* attached over the socket */
@@ -64,8 +67,9 @@ int rnic_remote_open(const struct rnic_addr *addr, enum rnic_attach_mode mode,
 
 /*
  * Looks whether an attach under way has finished. The peer's progress calls
- * end it, its death or 5 s as well. Returns as rnic_remote_open(), and
- * -ETIMEDOUT.
+ * end it, its death or 5 s as well. Asks again if there was no room to ask, or
+ * the peer hung up without an answer. Returns as rnic_remote_open(), and
+ * -ETIMEDOUT; after an error always that.
  */
 int rnic_remote_poll(struct rnic_remote *r);
 

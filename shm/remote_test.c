@@ -13,8 +13,10 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +25,7 @@
 
 #include "shm/lane.h"
 #include "shm/remote.h"
+#include "shm/sock.h"
 
 static const struct rnic_device_cfg cfg = {
 	.heap_bytes = 1 << 20,
@@ -230,6 +233,77 @@ static void attach_by_socket(void **state)
 	expect_lane(*state);
 }
 
+/* What an attach under way comes to, while its owner serves if @serve. */
+static int attach_ends(struct owner *o, struct rnic_remote *r, bool serve)
+{
+	int ret = -EINPROGRESS;
+
+	for (int i = 0; ret == -EINPROGRESS && i < 3000; i++) {
+		usleep(1000);
+		if (serve)
+			rnic_remote_serve(&o->dev);
+		ret = rnic_remote_poll(r);
+	}
+	return ret;
+}
+
+/* The owner waits for what is asked only for a moment. */
+static void who_is_hung_up_on_asks_again(void **state)
+{
+	struct owner *o = *state;
+	struct rnic_remote *r;
+	struct ucred peer;
+	int conn;
+
+	assert_int_equal(rnic_remote_open(&o->addr, RNIC_ATTACH_SOCKET, &r),
+			 -EINPROGRESS);
+	conn = rnic_sock_accept(o->dev.sock, &peer);
+	assert_true(conn >= 0);
+	close(conn);
+	assert_int_equal(rnic_remote_poll(r), -EINPROGRESS);
+	assert_int_equal(attach_ends(o, r, true), 0);
+	assert_int_equal(rnic_remote_poll(r), 0);
+	rnic_remote_close(r);
+}
+
+/* More ask at once than the socket has room for. */
+static void a_full_backlog_is_waited_for(void **state)
+{
+	struct owner *o = *state;
+	struct rnic_remote *r;
+	int conn[1000], n = 0;
+	struct ucred peer;
+	char name[64];
+
+	snprintf(name, sizeof(name), "shrimp-%u-%016" PRIx64, o->addr.uid,
+		 o->addr.incarnation);
+	while ((conn[n] = rnic_sock_connect(name, 0, &peer)) >= 0)
+		assert_true(++n < 1000);
+	assert_int_equal(conn[n], -ETIMEDOUT);
+	assert_int_equal(rnic_remote_open(&o->addr, RNIC_ATTACH_SOCKET, &r),
+			 -EINPROGRESS);
+	assert_int_equal(rnic_remote_poll(r), -EINPROGRESS);
+	while (n--)
+		close(conn[n]);
+	assert_int_equal(attach_ends(o, r, true), 0);
+	rnic_remote_close(r);
+}
+
+/* Nobody is there any more to be asked again: dead, and that for good. */
+static void an_owner_that_goes_is_not_asked_for_long(void **state)
+{
+	struct owner *o = *state;
+	struct rnic_remote *r;
+
+	assert_int_equal(rnic_remote_open(&o->addr, RNIC_ATTACH_SOCKET, &r),
+			 -EINPROGRESS);
+	assert_int_equal(close(o->dev.sock), 0);
+	o->dev.sock = -1;
+	assert_int_equal(attach_ends(o, r, false), -ESRCH);
+	assert_int_equal(rnic_remote_poll(r), -ESRCH);
+	rnic_remote_close(r);
+}
+
 static void pool_of_owner(void **state)
 {
 	struct owner *o = *state;
@@ -354,6 +428,13 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(attach_by_socket, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(who_is_hung_up_on_asks_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_backlog_is_waited_for,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_owner_that_goes_is_not_asked_for_long, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(pool_of_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_sleeper_is_woken_through_its_pipe, setup, teardown),

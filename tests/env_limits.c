@@ -227,6 +227,26 @@ static void env_descriptors_receiver(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* What failed for want of descriptors is tried again when they are there. */
+static void env_descriptors_again(struct th_self *self)
+{
+	struct th_stack s;
+	int i;
+
+	ks_open_all(&s, self);
+	if (self->rank == 0) {
+		limit(RLIMIT_NOFILE, probe_fds());
+		for (i = 0; i < 2; i++) {
+			th_tsend(&s, s.peers[1], "message!", 8, KS_TAG, NULL);
+			th_eq(th_tx_err(&s).err, FI_EMFILE);
+		}
+		limit(RLIMIT_NOFILE, 1024);
+	}
+	th_barrier(self, "again");
+	ks_one_message(&s, self, 0, 1);
+	th_stack_close(&s);
+}
+
 /* ---- threads ---------------------------------------------------------------------- */
 
 static rlim_t address_space(void);
@@ -449,6 +469,7 @@ static const struct CMUnitTest env_limits[] = {
 	TH_CASE(env_descriptors_enough, NPEERS + 1, 30),
 	TH_CASE(env_descriptors_few, NPEERS + 1, 30),
 	TH_CASE(env_descriptors_receiver, NPEERS + 1, 30),
+	TH_CASE(env_descriptors_again, 2, 20),
 	TH_CASE(env_no_thread, 1, 20),
 	TH_CASE(env_address_space, 1, 20),
 	TH_CASE(contract_L2_no_space_open, 1, 20),

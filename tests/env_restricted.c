@@ -193,6 +193,24 @@ static void case_E11_user_namespace(struct th_self *self)
 	talk(self);
 }
 
+/* ---- the socket ------------------------------------------------------------ */
+
+/* Who did not serve in time is alive: the next send begins anew. */
+static void contract_P4_busy_peer(struct th_self *self)
+{
+	struct th_stack s;
+
+	setenv("FI_SHRIMP_ATTACH", "socket", 1);
+	ks_open_all(&s, self);
+	if (self->rank == 0) {
+		th_tsend(&s, s.peers[1], "message!", 8, KS_TAG, NULL);
+		th_eq(th_tx_err(&s).err, FI_ETIMEDOUT);
+	}
+	th_barrier(self, "timed out");
+	ks_one_message(&s, self, 0, 1);
+	th_stack_close(&s);
+}
+
 /* ------------------------------------------------------------------------- */
 
 static const struct CMUnitTest env_restricted[] = {
@@ -206,6 +224,7 @@ static const struct CMUnitTest env_restricted[] = {
 	TH_CASE(case_E11_ordinary_user, 2, 30),
 	TH_CASE(case_E11_undumpable, 2, 30),
 	TH_CASE(case_E11_user_namespace, 2, 30),
+	TH_CASE(contract_P4_busy_peer, 2, 30),
 };
 
 int main(int argc, char **argv)
