@@ -195,16 +195,21 @@ int rnic_sock_send(int fd, const void *msg, size_t len, const int *fds,
 	return errno == EPIPE ? -ECONNRESET : -errno;
 }
 
-/* Hands over the first *@nfds descriptors of @h, closes the others. */
-static void take_fds(struct msghdr *h, int *fds, int *nfds, bool keep)
+/*
+ * Hands over the first *@nfds descriptors of @h, closes the others. Returns
+ * how many there were.
+ */
+static size_t take_fds(struct msghdr *h, int *fds, int *nfds, bool keep)
 {
 	int room = nfds ? *nfds : 0, got = 0;
+	size_t all = 0;
 
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
 		size_t n = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
 			continue;
+		all += n;
 		for (size_t i = 0; i < n; i++) {
 			int fd;
 
@@ -218,6 +223,7 @@ static void take_fds(struct msghdr *h, int *fds, int *nfds, bool keep)
 	}
 	if (nfds)
 		*nfds = got;
+	return all;
 }
 
 int rnic_sock_recv(int fd, void *msg, size_t len, int *fds, int *nfds,
@@ -231,6 +237,7 @@ int rnic_sock_recv(int fd, void *msg, size_t len, int *fds, int *nfds,
 			    .msg_controllen = sizeof(c.buf) };
 	int ret = wait_for(fd, POLLIN, timeout_ms);
 	ssize_t n;
+	size_t all;
 
 	if (ret)
 		return ret;
@@ -241,6 +248,9 @@ int rnic_sock_recv(int fd, void *msg, size_t len, int *fds, int *nfds,
 		ret = -ECONNRESET;
 	else if ((size_t)n != len || h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		ret = -EPROTO;
-	take_fds(&h, fds, nfds, !ret);
+	all = take_fds(&h, fds, nfds, !ret);
+	/* cut though there was room: no number was free for the rest */
+	if ((size_t)n == len && h.msg_flags & MSG_CTRUNC && all < RNIC_SOCK_FDS)
+		ret = -EMFILE;
 	return ret;
 }

@@ -46,8 +46,8 @@ int rnic_sock_send(int fd, const void *msg, size_t len, const int *fds,
 /*
  * Receives a packet of exactly @len bytes, and up to *@nfds descriptors into
  * @fds (both may be NULL: none wanted; more are closed). Returns 0 with
- * *@nfds set, -ETIMEDOUT, -ECONNRESET (closed), -EPROTO (another size), with
- * no descriptor kept.
+ * *@nfds set, -ETIMEDOUT, -ECONNRESET (closed), -EPROTO (another size), -EMFILE
+ * (too few descriptors are free here), with no descriptor kept.
  */
 int rnic_sock_recv(int fd, void *msg, size_t len, int *fds, int *nfds,
 		   int timeout_ms);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -331,6 +332,21 @@ static void unwanted_descriptors_are_closed(void **state)
 	send_four(p, 5, 4, -EPROTO, 0);
 }
 
+/* That is no fault of the other end, and may pass. */
+static void no_free_number_is_told(void **state)
+{
+	struct rlimit all, few;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	few.rlim_cur = (rlim_t)dup(0) + 2;
+	close((int)few.rlim_cur - 2);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	send_four(*state, 4, 4, -EMFILE, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	send_four(*state, 4, 4, 0, 4);
+}
+
 /* More than a message of ours can have, sent by a stranger. */
 static void cut_control_is_refused(void **state)
 {
@@ -536,6 +552,7 @@ int main(void)
 		TEST(last_words_are_heard),
 		TEST(descriptors_arrive),
 		TEST(unwanted_descriptors_are_closed),
+		TEST(no_free_number_is_told),
 		TEST(cut_control_is_refused),
 		TEST(too_many_are_not_sent),
 		TEST(limits_are_kept),
