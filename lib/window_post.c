@@ -241,8 +241,8 @@ ssize_t shrimp_window_post_inv(struct fid_ep *fid, struct fid_mr *mw,
 	if (ret)
 		return ret > 0 ? 0 : ret;
 	/* without an agent polling calls look, see shrimp_tx_pending() */
-	if (!shrimp_agent_start(w->mr.domain))
-		shrimp_agent_kick(w->mr.domain);
+	if (!shrimp_agent_start(ep->domain))
+		shrimp_agent_kick(ep->domain);
 	return 0;
 }
 
