@@ -462,7 +462,8 @@ void shrimp_mr_free(struct shrimp_mr *mr)
 	free(mr);
 }
 
-void shrimp_mr_destroy(struct shrimp_mr *mr)
+/* shrimp_mr_destroy() without the last step: the domain may go after that. */
+static void take_apart(struct shrimp_mr *mr)
 {
 	struct shrimp_domain *d = mr->domain;
 
@@ -473,12 +474,20 @@ void shrimp_mr_destroy(struct shrimp_mr *mr)
 	shrimp_mr_unpin(mr);
 	shrimp_domain_reap(d);
 	shrimp_mr_free(mr);
+}
+
+void shrimp_mr_destroy(struct shrimp_mr *mr)
+{
+	struct shrimp_domain *d = mr->domain;
+
+	take_apart(mr);
 	shrimp_ref_put(&d->refs);
 }
 
 /*
  * When the period is over nobody touches the memory through the key any more
- * (contract I1). An error: not known, so all stays as it is.
+ * (contract I1). An error: not known, so all stays as it is. Else the caller
+ * puts the reference to the domain when he is done with it.
  */
 static int end(struct shrimp_mr *mr)
 {
@@ -488,13 +497,18 @@ static int end(struct shrimp_mr *mr)
 	if (!ret && grace)
 		ret = rnic_grace_wait(&mr->domain->dev, grace);
 	if (!ret)
-		shrimp_mr_destroy(mr);
+		take_apart(mr);
 	return ret;
 }
 
 int shrimp_mr_drop(struct shrimp_mr *mr)
 {
-	return end(mr);
+	struct shrimp_domain *d = mr->domain;
+	int ret = end(mr);
+
+	if (!ret)
+		shrimp_ref_put(&d->refs);
+	return ret;
 }
 
 static int mr_close(struct fid *fid)
@@ -512,6 +526,8 @@ static int mr_close(struct fid *fid)
 	ret = end(mr);
 	/* what it was the last to use of the cache, and has gone */
 	shrimp_mr_cache_reap(d);
+	if (!ret)
+		shrimp_ref_put(&d->refs);
 	return ret;
 }
 
