@@ -263,6 +263,24 @@ static int start_agent(struct shrimp_ep *ep)
 	return ret;
 }
 
+/* Offers the service. Not again if it was only the agent that failed then. */
+static int offer(struct shrimp_ep *ep)
+{
+	int ret;
+
+	if (!*ep->service || ep->service_fd >= 0)
+		return 0;
+	ret = shrimp_service_bind(ep->service, &ep->service_fd);
+	if (ret || ep->epfd < 0)
+		return ret;
+	ret = add_fd(ep, ep->service_fd);
+	if (ret) {
+		close(ep->service_fd);
+		ep->service_fd = -1;
+	}
+	return ret;
+}
+
 static int ep_enable(struct shrimp_ep *ep)
 {
 	bool kick;
@@ -271,10 +289,8 @@ static int ep_enable(struct shrimp_ep *ep)
 	if (ep->enabled)
 		return 0;
 	ret = check_bound(ep);
-	if (!ret && *ep->service)
-		ret = shrimp_service_bind(ep->service, &ep->service_fd);
-	if (!ret && ep->epfd >= 0)
-		ret = add_fd(ep, ep->service_fd);
+	if (!ret)
+		ret = offer(ep);
 	if (!ret)
 		ret = start_agent(ep);
 	if (ret)

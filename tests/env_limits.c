@@ -278,6 +278,29 @@ static void env_no_thread(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* Without a thread for its agent an endpoint is not enabled; later it is. */
+static void env_no_thread_enable(struct th_self *self)
+{
+	char service[32];
+	const struct th_stack_opts o = { .progress = FI_PROGRESS_AUTO,
+					 .service = service,
+					 .flags = FI_SOURCE,
+					 .no_enable = true };
+	struct th_stack s;
+
+	(void)self;
+	if (th_sanitized())
+		th_skip(self, "address space is not limited here");
+	snprintf(service, sizeof(service), "%d", 20000 + getppid() % 20000);
+	th_stack_open(&s, &o);
+	limit(RLIMIT_AS, address_space() + MIB);
+	for (int i = 0; i < 2; i++)
+		th_eq(fi_enable(s.ep), -FI_ENOMEM);
+	limit(RLIMIT_AS, RLIM_INFINITY);
+	th_stack_enable(&s);
+	th_stack_close(&s);
+}
+
 /* ---- address space -------------------------------------------------------------- */
 
 /* Bytes of address space in use. */
@@ -471,6 +494,7 @@ static const struct CMUnitTest env_limits[] = {
 	TH_CASE(env_descriptors_receiver, NPEERS + 1, 30),
 	TH_CASE(env_descriptors_again, 2, 20),
 	TH_CASE(env_no_thread, 1, 20),
+	TH_CASE(env_no_thread_enable, 1, 20),
 	TH_CASE(env_address_space, 1, 20),
 	TH_CASE(contract_L2_no_space_open, 1, 20),
 	TH_CASE(contract_L2_no_space_lane, 2, 20),
