@@ -58,7 +58,7 @@ bool rnic_lane_refresh(struct rnic_lane_tx *tx)
 {
 	/* L2: acquires the places that rnic_lane_credit() released */
 	uint32_t taken = rnic_load32_acquire(&tx->sh->credit.desc_taken);
-	uint32_t bytes = rnic_load32_relaxed(&tx->sh->credit.bytes_taken);
+	uint32_t bytes = rnic_load32_acquire(&tx->sh->credit.bytes_taken);
 
 	if (tx->holds && bytes - tx->bytes_taken > tx->hold - tx->bytes_taken)
 		bytes = tx->hold;

@@ -210,11 +210,12 @@ static inline const rnic_a64 *rnic_lane_tail(const struct rnic_lane_rx *rx,
 
 /*
  * Credits everything taken so far.
- * L2: releases the places; pairs with the load in rnic_lane_refresh().
+ * L2: releases the places; pairs with the loads in rnic_lane_refresh(). Each
+ * of the two, since the sender may see one of them and not yet the other.
  */
 static inline void rnic_lane_credit(struct rnic_lane_rx *rx)
 {
-	rnic_store32_relaxed(&rx->sh->credit.bytes_taken, rx->bytes);
+	rnic_store32_release(&rx->sh->credit.bytes_taken, rx->bytes);
 	rnic_store32_release(&rx->sh->credit.desc_taken, rx->seq);
 	rx->credited = rx->seq;
 }
