@@ -110,7 +110,8 @@ int rnic_vm_probe(struct rnic_proc *p, uint64_t va)
 		rnic_log(RNIC_LOG_INFO,
 			 "process %u: process_vm_readv is not permitted "
 			 "(kernel.yama.ptrace_scope is %d, -1: none): with 1, "
-			 "FI_SHRIMP_PTRACER=any there allows it",
+			 "prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY) there "
+			 "allows it",
 			 p->pid, yama_scope());
 	else if (n != -ESRCH)
 		rnic_log(RNIC_LOG_INFO, "process %u: process_vm_readv: %s",
