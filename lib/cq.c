@@ -438,6 +438,21 @@ void shrimp_cq_detach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep)
 	rnic_spin_unlock(&cq->eps.lock);
 }
 
+/*
+ * Locks that a thread of the parent held are held for ever here. What is queued
+ * is dropped, so that a read finds nothing and looks why: one that finds
+ * something does not look.
+ */
+void shrimp_cq_forked(struct shrimp_cq *cq)
+{
+	rnic_spin_init(&cq->eps.lock);
+	rnic_spin_init(&cq->ring_lock);
+	cq->tail = NULL;
+	cq->overrun = false;
+	/* relaxed: there is one thread */
+	rnic_store32_relaxed(&cq->queued, 0);
+}
+
 static int cq_close(struct fid *fid)
 {
 	struct shrimp_cq *cq = (struct shrimp_cq *)fid;
@@ -453,6 +468,9 @@ static int cq_close(struct fid *fid)
 		/* nobody else is here: the queue is being closed */
 		rnic_sub32_acqrel(&cq->queued, 1);
 	}
+	shrimp_domain_lock(cq->domain);
+	cds_list_del(&cq->in_dom);
+	shrimp_domain_unlock(cq->domain);
 	shrimp_wait_close(&cq->wait);
 	shrimp_polled_fini(&cq->eps);
 	free(cq->ring);
@@ -545,6 +563,9 @@ int shrimp_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	cq->fid.fid.ops = &fid_ops;
 	cq->fid.ops = &cq_ops;
 	shrimp_ref_get(&d->refs);
+	shrimp_domain_lock(d);
+	cds_list_add_tail(&cq->in_dom, &d->cqs);
+	shrimp_domain_unlock(d);
 	*out = &cq->fid;
 	return 0;
 }

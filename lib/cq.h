@@ -79,6 +79,7 @@ struct shrimp_cq {
 	struct shrimp_comp_err last;	/* what fi_cq_readerr() points to */
 	bool overrun;			/* an entry was lost: no memory */
 	bool threshold;			/* FI_CQ_COND_THRESHOLD */
+	struct cds_list_head in_dom;	/* in domain.cqs */
 };
 
 /* fi_cq_open(3). 0, -FI_EINVAL, -FI_ENOSYS, -FI_ENOMEM, -FI_EMFILE. */
@@ -93,6 +94,12 @@ int shrimp_cq_attach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep);
 
 /* Takes back one attach: afterwards no reader is inside @ep. */
 void shrimp_cq_detach_ep(struct shrimp_cq *cq, struct shrimp_ep *ep);
+
+/*
+ * In a fork's child, whose only thread calls: nothing is to be had from @cq any
+ * more, nor from what it had when its parent forked (contract L6).
+ */
+void shrimp_cq_forked(struct shrimp_cq *cq);
 
 /* Puts @c into the ring. Any lock but ring_lock may be held. Never fails:
  * without memory the queue is overrun and says so. */

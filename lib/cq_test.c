@@ -24,7 +24,9 @@
 enum { MANY = 5000, FOR_EVER_MS = 20000 };
 
 static struct shrimp_settings set = { .spin = 10 };
-static struct shrimp_domain domain = { .set = &set, .api = FI_VERSION(1, 17) };
+static struct shrimp_domain domain = { .set = &set,
+				       .api = FI_VERSION(1, 17),
+				       .cqs = CDS_LIST_HEAD_INIT(domain.cqs) };
 
 static struct shrimp_cq *cq_open(enum fi_cq_format format,
 				 enum fi_wait_obj wait)

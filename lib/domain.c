@@ -266,6 +266,7 @@ static void fill(struct shrimp_domain *d, struct shrimp_fabric *f,
 	shrimp_odp_domain_init(d);
 	shrimp_local_init(&d->local);
 	CDS_INIT_LIST_HEAD(&d->eps);
+	CDS_INIT_LIST_HEAD(&d->cqs);
 }
 
 int shrimp_domain_open(struct fid_fabric *fabric, struct fi_info *info,

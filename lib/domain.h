@@ -57,9 +57,10 @@ struct shrimp_domain {
 	struct cds_list_head odps[SHRIMP_ODP_BUCKETS]; /* on demand */
 	rnic_a32 nodps;			 /* entries of odps; under odp_lock */
 	int monitored;			 /* 1: we use the monitor; -1: not */
-	pthread_mutex_t lock;		 /* eps, agent; outermost */
+	pthread_mutex_t lock;		 /* eps, cqs, agent; outermost */
 	rnic_a32 lock_wanted;		 /* threads that wait for it */
 	struct cds_list_head eps;	 /* endpoints, by shrimp_ep.in_dom */
+	struct cds_list_head cqs;	 /* queues, by shrimp_cq.in_dom */
 	struct cds_list_head in_process; /* in the list of all domains */
 };
 

@@ -34,16 +34,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
  */
 static void free_locks(struct shrimp_ep *ep)
 {
-	struct shrimp_cq *cqs[] = { ep->tx_cq, ep->rx_cq };
-
 	rnic_spin_init(&ep->lock);
-	for (int i = 0; i < 2; i++) {
-		if (!cqs[i])
-			continue;
-		rnic_spin_init(&cqs[i]->eps.lock);
-		rnic_spin_init(&cqs[i]->ring_lock);
-		cqs[i]->tail = NULL;
-	}
 	for (size_t i = 0; i < ep->ncntrs; i++)
 		rnic_spin_init(&ep->cntrs[i]->eps.lock);
 }
@@ -52,6 +43,7 @@ static void free_locks(struct shrimp_ep *ep)
 static void drop(struct shrimp_domain *d)
 {
 	struct shrimp_ep *ep;
+	struct shrimp_cq *cq;
 
 	d->inherited = true;
 	d->fabric->inherited = true;
@@ -66,6 +58,8 @@ static void drop(struct shrimp_domain *d)
 		close(ep->place.wake_wr);
 		ep->epfd = ep->service_fd = -1;
 	}
+	cds_list_for_each_entry (cq, &d->cqs, in_dom)
+		shrimp_cq_forked(cq);
 	rnic_arena_fork_child(&d->dev.user);
 	rnic_device_forked(&d->dev);
 }

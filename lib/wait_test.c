@@ -31,7 +31,9 @@ enum { FOR_EVER_MS = 20000, ROUNDS = 3000 };
 
 static struct shrimp_fabric fabric;
 static struct shrimp_settings set = { .spin = 10 };
-static struct shrimp_domain domain = { .set = &set, .fabric = &fabric };
+static struct shrimp_domain domain = { .set = &set,
+				       .fabric = &fabric,
+				       .cqs = CDS_LIST_HEAD_INIT(domain.cqs) };
 
 /* A test that failed leaves its references behind. */
 static int fresh(void **state)

@@ -423,6 +423,40 @@ static void contract_L6_calls_auto(struct th_self *self)
 	calls(self, FI_PROGRESS_AUTO);
 }
 
+static void unread_is_bad(void *arg)
+{
+	struct th_stack *s = arg;
+	struct fi_cq_tagged_entry e;
+	struct fi_cq_err_entry err = { 0 };
+
+	bad(fi_cq_read(s->rxcq, &e, 1));
+	bad(fi_cq_readerr(s->rxcq, &err, 0));
+	bad(fi_cq_read(s->rxcq, &e, 1));
+	bad(fi_cq_read(s->txcq, &e, 1));
+	bad(fi_cq_read(s->txcq, &e, 0));
+}
+
+/* What lay in the queues at the fork is the parent's to read. */
+static void contract_L6_unread(struct th_self *self)
+{
+	struct th_stack s;
+	fi_addr_t me;
+	int rx[2];
+
+	(void)self;
+	th_stack_open(&s, NULL);
+	me = th_insert(&s, s.addr);
+	th_trecv(&s, &rx[0], sizeof(int), 1, 0, &rx[0]);
+	th_trecv(&s, &rx[1], sizeof(int), 2, 0, &rx[1]);
+	th_tsend(&s, me, &(int){ 5 }, sizeof(int), 1, &s);
+	th_ok(fi_cancel(&s.ep->fid, &rx[1]));
+	reap(fork_child(unread_is_bad, &s));
+	th_ptr_eq(th_tx_ok(&s).op_context, &s);
+	th_ptr_eq(th_rx_ok(&s).op_context, &rx[0]);
+	th_ptr_eq(th_rx_err(&s).op_context, &rx[1]);
+	th_stack_close(&s);
+}
+
 /* ---- L6: ends of the child -------------------------------------------------- */
 
 static void child_exits(void *arg)
@@ -558,6 +592,7 @@ static const struct CMUnitTest env_guest[] = {
 	TH_CASE(contract_L4_code, 1, 10),
 	TH_CASE(contract_L6_calls, 2, 20),
 	TH_CASE(contract_L6_calls_auto, 2, 20),
+	TH_CASE(contract_L6_unread, 1, 20),
 	TH_CASE(contract_L6_exit, 2, 30),
 	TH_CASE(contract_L6_auto, 2, 60),
 	TH_CASE(contract_L6_own_objects, 2, 20),
