@@ -180,9 +180,14 @@ void shrimp_mr_destroy(struct shrimp_mr *mr);
 
 /*
  * Ends asynchronous closes of @d whose grace period is over. True if some are
- * left. Any thread outside a reader's section; takes mr_lock; never waits.
+ * left. Any thread outside a reader's section; takes mr_lock. Closes of regions
+ * that the monitor knows are left while that is at work; they wait for it if it
+ * begins just then.
  */
 bool shrimp_mr_reap(struct shrimp_domain *d);
+
+/* The same under an endpoint's lock: those are left to others in any case. */
+void shrimp_mr_reap_try(struct shrimp_domain *d);
 
 /* fi_mr_refresh(3). Takes mr_lock, waits for readers without it. */
 int shrimp_mr_refresh(struct shrimp_mr *mr, const struct iovec *iov, size_t n);

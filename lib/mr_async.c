@@ -24,6 +24,7 @@
 #include "lib/window.h"
 #include "shm/breakage.h"
 #include "shm/grace.h"
+#include "shm/monitor.h"
 
 /* A close under way. */
 struct closing {
@@ -35,8 +36,25 @@ struct closing {
 	struct fi_eq_entry entry;      /* what it says */
 };
 
-/* Takes the oldest whose period is over, *@ret 0, or cannot be had; or NULL. */
-static struct closing *take(struct shrimp_domain *d, int *ret)
+/* Ending @mr may wait: for the monitor, and so for readers, or for a fault. */
+static bool may_wait(const struct shrimp_mr *mr)
+{
+	return mr->odp ||
+	       (mr->window && ((const struct shrimp_window *)mr)->joined);
+}
+
+/* So it is not ended now. With @wait it is as soon as nobody is at work. */
+static bool is_late(const struct shrimp_mr *mr, bool wait)
+{
+	return may_wait(mr) &&
+	       !(wait && rnic_monitor_over(rnic_monitor_round()));
+}
+
+/*
+ * Takes the oldest if its period is over, *@ret 0, or cannot be had, and it may
+ * be ended now; or NULL.
+ */
+static struct closing *take(struct shrimp_domain *d, bool wait, int *ret)
 {
 	struct closing *c = NULL;
 
@@ -46,7 +64,7 @@ static struct closing *take(struct shrimp_domain *d, int *ret)
 		c = cds_list_first_entry(&d->closing, struct closing, link);
 		if (c->grace && !RNIC_BROKEN(async_early))
 			*ret = rnic_grace_look(&d->dev, c->grace);
-		if (*ret == -EAGAIN)
+		if (*ret == -EAGAIN || is_late(c->mr, wait))
 			c = NULL;
 	}
 	if (c) {
@@ -75,7 +93,7 @@ static void end(struct closing *c, int ret)
 	free(c);
 }
 
-bool shrimp_mr_reap(struct shrimp_domain *d)
+static bool reap(struct shrimp_domain *d, bool wait)
 {
 	struct closing *c;
 	int ret;
@@ -83,12 +101,22 @@ bool shrimp_mr_reap(struct shrimp_domain *d)
 	shrimp_mr_cache_tidy(d);
 	/* acquire: pairs with the one who adds; a hint */
 	while (shrimp_ref_count(&d->nclosing)) {
-		c = take(d, &ret);
+		c = take(d, wait, &ret);
 		if (!c)
 			return true;
 		end(c, ret);
 	}
 	return false;
+}
+
+bool shrimp_mr_reap(struct shrimp_domain *d)
+{
+	return reap(d, true);
+}
+
+void shrimp_mr_reap_try(struct shrimp_domain *d)
+{
+	reap(d, false);
 }
 
 /* Room for all it takes. NULL: no memory. */

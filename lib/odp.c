@@ -581,6 +581,7 @@ int shrimp_odp_advise(struct fid_mr *fid, size_t off, size_t len,
 	if (!may(mr, w.write))
 		return -FI_EACCES;
 	w.va = mr->region.va + off;
-	ret = rnic_odp_fault(&mr->odp->o, &w);
+	while ((ret = rnic_odp_fault(&mr->odp->o, &w)) == -EBUSY)
+		rnic_monitor_wait();
 	return ret == -ENODEV ? -FI_EINVAL : ret;
 }

@@ -84,7 +84,7 @@ static void slow_look(struct shrimp_ep *ep)
 	if (now - ep->slow_ms < SLOW_MS)
 		return;
 	ep->slow_ms = now;
-	shrimp_mr_reap(ep->domain);
+	shrimp_mr_reap_try(ep->domain);
 	rnic_remote_serve(&ep->domain->dev);
 	if (ep->service_fd >= 0)
 		shrimp_service_serve(ep->service_fd, &ep->addr);

@@ -77,7 +77,7 @@ int shrimp_window_watch(struct shrimp_window *w)
 	if (!w->joined) {
 		w->watched.told = told;
 		ret = rnic_monitor_join_try(&w->mr.domain->dev, &w->watched,
-					    &w->round);
+					    NULL, &w->round);
 		if (ret)
 			return ret;
 		w->joined = true;

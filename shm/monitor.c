@@ -734,12 +734,12 @@ void rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
 }
 
 int rnic_monitor_join_try(struct rnic_device *d, struct rnic_watched *w,
-			  uint64_t *round)
+			  struct rnic_mpt *mpt, uint64_t *round)
 {
 	if (pthread_mutex_trylock(&mon.lock))
 		return -EAGAIN;
-	/* none yet; J1 publishes it */
-	rnic_ptr_store_release(&w->mpt, NULL);
+	/* J2, J1: as in rnic_monitor_join() */
+	rnic_ptr_store_release(&w->mpt, mpt);
 	link_region(d, w);
 	*round = rnic_monitor_round();
 	pthread_mutex_unlock(&mon.lock);

@@ -138,11 +138,12 @@ void rnic_monitor_join(struct rnic_device *d, struct rnic_watched *w,
 
 /*
  * rnic_monitor_join() that never waits: @w is in the list when it returns 0,
- * but may have no slot before round *@round is over. -EAGAIN: somebody waits
- * for the monitor, see rnic_monitor_wait().
+ * but before round *@round is over it may have no slot that means anything, nor
+ * anything that is translated. -EAGAIN: somebody waits for the monitor, see
+ * rnic_monitor_wait().
  */
 int rnic_monitor_join_try(struct rnic_device *d, struct rnic_watched *w,
-			  uint64_t *round);
+			  struct rnic_mpt *mpt, uint64_t *round);
 
 /*
  * @w has the slot @mpt, whose version is odd; the caller makes it even. It is

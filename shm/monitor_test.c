@@ -352,7 +352,8 @@ static void contract_R12_a_slot_comes_in_a_round(void **state)
 	rnic_monitor_live(&t.w, &b->o.mpt.mpt[m.slot]);
 	rnic_mpt_show(&b->o.mpt, m.slot);
 	assert_int_equal(look_up_by(&other, &m, &x), -EAGAIN);
-	assert_int_equal(rnic_monitor_join_try(&b->o.dev, &late.w, &round), 0);
+	assert_int_equal(
+		rnic_monitor_join_try(&b->o.dev, &late.w, NULL, &round), 0);
 	assert_false(rnic_monitor_over(round));
 	assert_true(rnic_monitor_round() == round);
 	rnic_leave(&b->d.x.target);

@@ -347,6 +347,21 @@ static void locate(struct rnic_odp *o, struct run *r, bool watched)
 /* ---- faults, the lock is held ---- */
 
 /*
+ * The monitor tells @o of events that come from now on. -EBUSY: not yet. It is
+ * not waited for: o->lock is taken inside of locks that others wait for.
+ */
+static int join(struct rnic_odp *o)
+{
+	if (!o->cfg.watch)
+		return 0;
+	if (!o->joined &&
+	    rnic_monitor_join_try(o->cfg.dev, &o->watched, o->mpt, &o->round))
+		return -EBUSY;
+	o->joined = true;
+	return rnic_monitor_over(o->round) ? 0 : -EBUSY;
+}
+
+/*
  * From here on the monitor hears of @r. What is watched is all of the region
  * that is mapped, if that can be: fewer mappings are split, and later faults
  * find it done. False: it cannot be watched.
@@ -355,9 +370,6 @@ static bool watch(struct rnic_odp *o, const struct run *r)
 {
 	if (!o->cfg.watch)
 		return false;
-	if (!o->joined)
-		rnic_monitor_join(o->cfg.dev, &o->watched, o->mpt);
-	o->joined = true;
 	if (!o->counted)
 		o->counted = !rnic_watch_get(o->cfg.va, o->cfg.length);
 	return o->counted && (!rnic_watch_arm(o->cfg.va, o->cfg.length) ||
@@ -544,6 +556,8 @@ int rnic_odp_fault(struct rnic_odp *o, const struct rnic_odp_want *w)
 	pthread_mutex_lock(&o->lock);
 	tidy(o);
 	if (o->mpt)
+		ret = join(o);
+	if (!ret)
 		ret = fault(o, w, &va, end);
 	pthread_mutex_unlock(&o->lock);
 	/* what has gone again may be asked for again: it is mapped */

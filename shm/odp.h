@@ -63,6 +63,7 @@ struct rnic_odp {
 	/* to those of MTT, pins, watches */
 	struct rnic_mpt *mpt; /* its slot, once it is live */
 	bool joined;	      /* the monitor knows it */
+	uint64_t round;	      /* joined in it: no page comes before its end */
 	bool counted;	      /* its range is a watch */
 	bool unpinnable;      /* a pin was refused: no more are tried */
 	uint64_t token;	      /* last one given */
@@ -101,10 +102,12 @@ struct rnic_odp_want {
  * again when it returns: look, and call once more. Any thread outside a
  * reader's section; sleeps as long as pages take to come, and for other faults
  * of the same region.
- * Returns 0, -EFAULT (the first page, or of a prefetch one, is not mapped, or
- * not so), -EAGAIN (of a prefetch: its pages go all the time), -ENODEV (not
- * live), -ENOSPC, -ENOMEM (no table page), or what rnic_pin() says if pins are
- * required.
+ * Returns 0, -EBUSY (the monitor, which is to hear of it, is at work: so that
+ * nobody waits for it with a lock, the caller does, by rnic_monitor_wait(), or
+ * calls again later), -EFAULT (the first page, or of a prefetch one, is not
+ * mapped, or not so), -EAGAIN (of a prefetch: its pages go all the time),
+ * -ENODEV (not live), -ENOSPC, -ENOMEM (no table page), or what rnic_pin() says
+ * if pins are required.
  */
 int rnic_odp_fault(struct rnic_odp *o, const struct rnic_odp_want *w);
 

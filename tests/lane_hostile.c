@@ -63,7 +63,7 @@ static void senseless(struct th_stack *s, const struct rnic_addr *to)
 	struct raw_lane r;
 
 	for (size_t i = 0; i < COUNT(bad_desc) + COUNT(bad_ask); i++) {
-		raw_open(&r, s, to);
+		raw_open(&r, s->addr, to);
 		if (i < COUNT(bad_desc)) {
 			raw_desc(&r, bad_desc[i].kind, bad_desc[i].len,
 				 &bad_desc[i].x);
@@ -73,7 +73,7 @@ static void senseless(struct th_stack *s, const struct rnic_addr *to)
 			raw_ask(&r, RK_KEY, &b->q, b->room);
 		}
 		raw_expect_closed(&r);
-		raw_close(&r);
+		raw_drop(&r);
 	}
 }
 

@@ -378,24 +378,6 @@ static void contract_R11_unmapped(struct th_self *self)
 
 /* ---- L3: requests that no initiator of ours makes ----------------------------- */
 
-/* What the owner says to a request for @len bytes at @addr. */
-static uint64_t raw_page(struct raw_lane *r, uint64_t key, uint64_t addr,
-			 uint32_t len, uint8_t rights)
-{
-	const struct rnic_desc_ask q = { .addr = addr,
-					 .len = len,
-					 .kind = RNIC_ASK_PAGE,
-					 .op = rights,
-					 .ends = 1 };
-	struct th_deadline dl = th_patience();
-	struct rnic_ret ret;
-
-	raw_ask(r, key, &q, 0);
-	while (rnic_lane_ret_take(&r->tx, &ret) != RNIC_RET_REPLY)
-		th_check(!th_expired(&dl));
-	return ret.rx;
-}
-
 static void raw_asks(struct odp_side *d, const struct rnic_addr *owner)
 {
 	const struct rnic_desc_ask senseless = { .len = 8,
@@ -404,7 +386,7 @@ static void raw_asks(struct odp_side *d, const struct rnic_addr *owner)
 	uint8_t rd = RNIC_REMOTE_READ, wr = RNIC_REMOTE_WRITE;
 	struct raw_lane r;
 
-	raw_open(&r, &d->s, owner);
+	raw_open(&r, d->s.addr, owner);
 	th_eq(raw_page(&r, RK_KEY + 1, 0, 8, rd), ENOKEY);
 	th_eq(raw_page(&r, RK_KEY, 0, 8, wr), EACCES);
 	th_eq(raw_page(&r, RK_KEY, ODP_LEN, 8, rd), ERANGE);
@@ -413,7 +395,7 @@ static void raw_asks(struct odp_side *d, const struct rnic_addr *owner)
 	th_eq(raw_page(&r, RK_KEY, 0, 8, rd), 0);
 	raw_ask(&r, RK_KEY, &senseless, 0);
 	raw_expect_closed(&r);
-	raw_close(&r);
+	raw_drop(&r);
 }
 
 /* The owner trusts no word of a request. */

@@ -8,11 +8,15 @@
 #define _GNU_SOURCE
 #include "odp_kit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "raw_kit.h"
 
 enum { STREAMERS = 2 };
 
@@ -472,6 +476,128 @@ static void contract_R12_off(struct th_self *self)
 	th_stack_close(&d.s);
 }
 
+/* ---- P3: while a reader holds the monitor up ------------------------------ */
+
+/*
+ * Domains of their own: where the reader is inside, where a region is to be
+ * closed, and where the first page is to come.
+ */
+enum { HELD, CLOSED, ABSENT, DOMAINS };
+
+enum { NO_KEY = RK_KEY + 1 };
+
+/* One of them, and somebody who is its peer. */
+struct held {
+	struct odp_side d;  /* the domain, with ODP_LEN bytes on demand */
+	struct raw_lane raw; /* the peer */
+};
+
+static void held_open(struct held *h, struct th_self *self, bool touched)
+{
+	odp_open(&h->d, self);
+	odp_own(&h->d, odp_fresh(ODP_LEN), RK_RW);
+	if (touched)
+		th_ok(rk_mr_ops(&h->d.s)->advise(h->d.mr, 0, ODP_LEN,
+						 FI_SHRIMP_PREFETCH_READ));
+	raw_open(&h->raw, h->d.s.addr, h->d.s.addr);
+}
+
+static void held_close(struct held *h)
+{
+	raw_close(&h->raw);
+	odp_disown(&h->d);
+	th_stack_close(&h->d.s);
+}
+
+static rnic_a32 unmapped;
+
+static void *unmap_first(void *p)
+{
+	munmap(p, ODP_PAGE);
+	rnic_store32_release(&unmapped, 1);
+	return NULL;
+}
+
+/* Calls of @d's endpoint return, for long enough to look at everything. */
+static void calls_return(struct odp_side *d)
+{
+	struct th_deadline dl = th_deadline_ms(100);
+	struct fi_cq_tagged_entry e;
+
+	while (!th_expired(&dl))
+		th_eq(fi_cq_read(d->s.rxcq, &e, 1), -FI_EAGAIN);
+}
+
+/*
+ * A close that cannot end and a page that cannot come: neither the agent nor
+ * calls of the endpoint wait for them.
+ */
+static void nobody_waits(struct held *h, struct fid_eq *eq)
+{
+	struct odp_side *d = &h[CLOSED].d;
+	struct fi_eq_entry closed;
+	uint32_t event;
+	uint64_t err;
+
+	th_ok(rk_mr_ops(&d->s)->close_async(d->mr, eq, d));
+	d->mr = NULL;
+	th_sleep_us(30000);
+	/* no call is made: the agent serves this */
+	th_eq(raw_page(&h[CLOSED].raw, NO_KEY, 0, 8, RNIC_REMOTE_READ),
+	      ENOKEY);
+	calls_return(d);
+	th_eq(fi_eq_read(eq, &event, &closed, sizeof(closed), 0), -FI_EAGAIN);
+	raw_ask_page(&h[ABSENT].raw, RK_KEY, 0, 8, RNIC_REMOTE_READ);
+	calls_return(&h[ABSENT].d);
+	th_check(!raw_reply(&h[ABSENT].raw, &err));
+	th_check(!rnic_load32_acquire(&unmapped));
+}
+
+/* Both are done when nobody is inside any more. */
+static void both_end(struct held *h, struct fid_eq *eq)
+{
+	struct th_deadline dl = th_patience();
+	struct fi_eq_entry closed;
+	uint64_t err = 1;
+	uint32_t event;
+
+	while (!raw_reply(&h[ABSENT].raw, &err)) {
+		th_progress(&h[ABSENT].d.s);
+		th_check(!th_expired(&dl));
+	}
+	th_eq(err, 0);
+	while (fi_eq_read(eq, &event, &closed, sizeof(closed), 0) !=
+	       sizeof(closed))
+		th_check(!th_expired(&dl));
+	th_ptr_eq(closed.context, &h[CLOSED].d);
+}
+
+static void contract_P3_monitor_held_up(struct th_self *self)
+{
+	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_NONE };
+	struct held h[DOMAINS];
+	struct fid_eq *eq;
+	rnic_a64 *inside;
+	pthread_t t;
+
+	for (int i = 0; i < DOMAINS; i++)
+		held_open(&h[i], self, i != ABSENT);
+	inside = &h[HELD].raw.tx.sh->reader[0].seq;
+	th_ok(fi_eq_open(h[CLOSED].d.s.fabric, &eq_attr, &eq, NULL));
+	rnic_store64_release(inside, 1);
+	th_eq(pthread_create(&t, NULL, unmap_first, h[HELD].d.p), 0);
+	th_sleep_us(50000);
+	if (rnic_load32_acquire(&unmapped))
+		th_skip(self, "there is no unmap monitor");
+	nobody_waits(h, eq);
+	rnic_store64_release(inside, 2);
+	both_end(h, eq);
+	th_eq(pthread_join(t, NULL), 0);
+	th_ok(fi_close(&eq->fid));
+	for (int i = 0; i < DOMAINS; i++)
+		held_close(&h[i]);
+}
+
 /* ---- table ------------------------------------------------------------------ */
 
 static struct odp_how cached = { .cache = "all" };
@@ -492,6 +618,7 @@ static const struct CMUnitTest unmap_tests[] = {
 	TH_CASE(contract_R12_under_streams, STREAMERS + 1, 60),
 	TH_CASE(contract_R12_fork, 2, 20),
 	TH_CASE(contract_R12_off, 2, 20),
+	TH_CASE(contract_P3_monitor_held_up, 1, 20),
 	ODP_CASE(contract_R12_replaced, STREAMERS + 1, 60, cached),
 	ODP_CASE(contract_R12_next_file, 2, 20, cached),
 	ODP_CASE(contract_R12_pinned, 2, 30, cached),
