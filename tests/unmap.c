@@ -488,7 +488,7 @@ enum { NO_KEY = RK_KEY + 1 };
 
 /* One of them, and somebody who is its peer. */
 struct held {
-	struct odp_side d;  /* the domain, with ODP_LEN bytes on demand */
+	struct odp_side d;   /* the domain, with ODP_LEN bytes on demand */
 	struct raw_lane raw; /* the peer */
 };
 
@@ -543,8 +543,7 @@ static void nobody_waits(struct held *h, struct fid_eq *eq)
 	d->mr = NULL;
 	th_sleep_us(30000);
 	/* no call is made: the agent serves this */
-	th_eq(raw_page(&h[CLOSED].raw, NO_KEY, 0, 8, RNIC_REMOTE_READ),
-	      ENOKEY);
+	th_eq(raw_page(&h[CLOSED].raw, NO_KEY, 0, 8, RNIC_REMOTE_READ), ENOKEY);
 	calls_return(d);
 	th_eq(fi_eq_read(eq, &event, &closed, sizeof(closed), 0), -FI_EAGAIN);
 	raw_ask_page(&h[ABSENT].raw, RK_KEY, 0, 8, RNIC_REMOTE_READ);
