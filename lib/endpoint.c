@@ -647,7 +647,7 @@ static void fill(struct shrimp_ep *ep, struct shrimp_domain *d,
 	ep->spin = d->set->spin;
 	ep->src_id = RNIC_SRC_ANY;
 	ep->cq_max = d->set->cq_max;
-	ep->epfd = ep->service_fd = -1;
+	ep->epfd = ep->service_fd = ep->nap_fd = -1;
 	rnic_spin_init(&ep->lock);
 	take_service(ep, info);
 }

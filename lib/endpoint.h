@@ -127,6 +127,8 @@ struct shrimp_ep {
 	char service[48];	     /* name to listen under, or "" */
 	int service_fd;		     /* its listening socket or -1 */
 	int epfd;		     /* wake pipe, deaths, sockets; or -1 */
+	int nap_fd;		     /* timer of rx_lane.c in it, or -1 */
+	bool napping;		     /* it runs */
 	bool enabled;		     /* fi_enable was called */
 	uint64_t caps;		     /* of the info */
 	/* windows whose posted invalidation is under way, window_post.c */

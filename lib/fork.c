@@ -54,9 +54,11 @@ static void drop(struct shrimp_domain *d)
 			close(ep->epfd);
 		if (ep->service_fd >= 0)
 			close(ep->service_fd);
+		if (ep->nap_fd >= 0)
+			close(ep->nap_fd);
 		close(ep->place.wake_rd);
 		close(ep->place.wake_wr);
-		ep->epfd = ep->service_fd = -1;
+		ep->epfd = ep->service_fd = ep->nap_fd = -1;
 	}
 	cds_list_for_each_entry (cq, &d->cqs, in_dom)
 		shrimp_cq_forked(cq);

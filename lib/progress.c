@@ -53,6 +53,7 @@ static void disarm(struct shrimp_ep *ep)
 	/* relaxed: a ringer that still sees it writes a byte too many */
 	rnic_store32_relaxed(&ep->place.head->sleeping, 0);
 	shrimp_tx_park(ep, false);
+	shrimp_rx_awake(ep);
 	rnic_place_drain_pipe(&ep->place);
 }
 

@@ -134,7 +134,9 @@ struct shrimp_rx_lane {
 	bool hot;		       /* in ep->hot */
 	uint32_t id;		       /* of peer: what matching compares */
 	bool broken;		       /* sender wrote nonsense: ignored */
-	bool over_budget;	       /* flag raised in the lane */
+	bool later;		       /* the next one cannot be taken yet */
+	size_t skip;		       /* bytes to come of a dropped message */
+	uint64_t retry_ms;	       /* no attach for payload before, or 0 */
 	bool fence;		       /* answer with a full fence */
 	struct cds_list_head umsgs;    /* messages that need the lane */
 	struct cds_list_head inbounds; /* messages on their way */
@@ -187,8 +189,14 @@ bool shrimp_rx_quick(struct shrimp_ep *ep, struct shrimp_cq_sink *sink);
  */
 void shrimp_rx_park(struct shrimp_ep *ep, bool all);
 
-/* True if a lane or a bell has something; for the last look before sleep. */
+/*
+ * True if a lane or a bell has something; for the last look before sleep. What
+ * cannot be taken now does not count, but then a timer ends the sleep soon.
+ */
 bool shrimp_rx_pending(struct shrimp_ep *ep);
+
+/* Nobody sleeps any more: stops that timer. */
+void shrimp_rx_awake(struct shrimp_ep *ep);
 
 /* Frees lanes of senders that closed or died; finds half-made claims. */
 void shrimp_rx_scan(struct shrimp_ep *ep);

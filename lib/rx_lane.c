@@ -14,6 +14,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/av.h"
@@ -31,6 +34,7 @@ enum {
 	IDLE_POLLS = 4096, /* empty polls before a lane is parked */
 	HOT_MIN = 16,	   /* first size of the hot table */
 	LOOKS = 6,	   /* more of them at the only lane in one call */
+	NAP_NS = 2000000,  /* sleep while a lane is stuck */
 };
 
 /* ---- answers ---- */
@@ -400,6 +404,22 @@ static enum step take_step(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 	}
 }
 
+/* Entry @i of the hot table goes; the last one takes its place. */
+static void hot_del(struct shrimp_ep *ep, size_t i)
+{
+	ep->hot[i]->hot = false;
+	ep->hot[i] = ep->hot[--ep->nhot];
+}
+
+static void hot_remove(struct shrimp_rx_lane *l)
+{
+	for (size_t i = 0; i < l->ep->nhot; i++)
+		if (l->ep->hot[i] == l) {
+			hot_del(l->ep, i);
+			return;
+		}
+}
+
 /* The sender wrote nonsense: its lane is read no more (contract L3). */
 static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 {
@@ -408,6 +428,8 @@ static void lane_break(struct shrimp_rx_lane *l, uint64_t head)
 		 "sense (head %#llx): its lane is closed",
 		 l->peer->addr.pid, (unsigned long long)head);
 	l->broken = true;
+	/* nobody looks there again, whoever rings: see hot_add() */
+	hot_remove(l);
 	/* R3, as in shrimp_rx_fini() */
 	rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
 }
@@ -417,6 +439,7 @@ static size_t drain(struct shrimp_rx_lane *l)
 {
 	size_t n = 0;
 
+	l->later = false;
 	while (n < DRAIN_MAX && !l->broken) {
 		uint64_t head;
 		struct rnic_desc *d = rnic_lane_peek(&l->rx, &head);
@@ -425,9 +448,10 @@ static size_t drain(struct shrimp_rx_lane *l)
 		if (!d)
 			break;
 		s = take_step(l, d, head);
-		l->ep->later |= s == STEP_LATER;
-		if (s == STEP_LATER)
+		if (s == STEP_LATER) {
+			l->ep->later = l->later = true;
 			break;
+		}
 		if (s == STEP_BROKEN) {
 			lane_break(l, head);
 			break;
@@ -493,8 +517,6 @@ RNIC_HOT bool quick_take(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 	unsigned int kind = rnic_desc_kind_of(head);
 	bool done = false;
 
-	if (RNIC_UNLIKELY(l->broken))
-		return false;
 	if (RNIC_LIKELY(kind == RNIC_DESC_INLINE))
 		done = quick_inline(l, d, head);
 	else if (kind == RNIC_DESC_RING)
@@ -519,13 +541,13 @@ RNIC_HOT bool quick_lane(struct shrimp_rx_lane *l, struct shrimp_cq_sink *sink)
 		if (RNIC_UNLIKELY(!sink || !sink->room) ||
 		    RNIC_UNLIKELY(!quick_take(l, d, head)))
 			break;
-	ep->empty = 0;
 	l->idle = 0;
 	/* see poll_lane() */
 	rnic_lane_idle(&l->rx);
 	ring_if_parked(l);
 	if (RNIC_UNLIKELY(d != NULL))
 		return false;
+	ep->empty = 0;
 	sink->tail = rnic_lane_tail(&l->rx, &sink->awaits);
 	return true;
 }
@@ -567,7 +589,7 @@ static int hot_add(struct shrimp_rx_lane *l)
 {
 	struct shrimp_ep *ep = l->ep;
 
-	if (l->hot)
+	if (l->hot || l->broken)
 		return 0;
 	if (ep->nhot == ep->hot_room) {
 		size_t room = ep->hot_room ? 2 * ep->hot_room : HOT_MIN;
@@ -584,22 +606,6 @@ static int hot_add(struct shrimp_rx_lane *l)
 	/* relaxed: until the sender sees it, it rings in vain */
 	rnic_store32_relaxed(&l->rx.sh->flag.hot, 1);
 	return 0;
-}
-
-/* Entry @i of the hot table goes; the last one takes its place. */
-static void hot_del(struct shrimp_ep *ep, size_t i)
-{
-	ep->hot[i]->hot = false;
-	ep->hot[i] = ep->hot[--ep->nhot];
-}
-
-static void hot_remove(struct shrimp_rx_lane *l)
-{
-	for (size_t i = 0; i < l->ep->nhot; i++)
-		if (l->ep->hot[i] == l) {
-			hot_del(l->ep, i);
-			return;
-		}
 }
 
 /* Room for lane number @i in the table. */
@@ -863,39 +869,93 @@ void shrimp_rx_park(struct shrimp_ep *ep, bool all)
 	}
 }
 
-/* After the fence: lanes that got something meanwhile stay hot. */
-static bool settle_parked(struct shrimp_ep *ep)
+/* Waits for what nobody will ring for: memory, an attach, other messages. */
+static bool stuck(struct shrimp_rx_lane *l)
 {
-	bool found = false;
+	return l->later ||
+	       (!cds_list_empty(&l->answers) && !rnic_lane_ret_room(&l->rx));
+}
+
+/*
+ * After the fence: lanes that got something meanwhile stay hot, and those that
+ * are stuck. How many of those; *@found: there is something that can be done.
+ */
+static size_t settle_parked(struct shrimp_ep *ep, bool *found)
+{
+	size_t n = 0;
 
 	for (size_t i = ep->nhot; i-- > 0;) {
 		struct shrimp_rx_lane *l = ep->hot[i];
 		uint64_t head;
 
 		/* relaxed: own word */
-		if (rnic_load32_relaxed(&l->rx.sh->flag.hot))
-			continue;
-		if (rnic_lane_peek(&l->rx, &head) ||
-		    !cds_list_empty(&l->answers)) {
+		if (rnic_load32_relaxed(&l->rx.sh->flag.hot)) {
+			*found = true;
+		} else if (stuck(l)) {
+			/* what comes meanwhile waits as well: no bell */
 			rnic_store32_relaxed(&l->rx.sh->flag.hot, 1);
-			found = true;
+			n++;
+		} else if (rnic_lane_peek(&l->rx, &head) ||
+			   !cds_list_empty(&l->answers)) {
+			rnic_store32_relaxed(&l->rx.sh->flag.hot, 1);
+			*found = true;
 		} else {
 			rnic_lane_idle(&l->rx);
 			ring_if_parked(l);
 			hot_del(ep, i);
 		}
 	}
-	return found;
+	return n;
+}
+
+/* A timer in the set that sleepers on @ep wait for. */
+static int nap_open(struct shrimp_ep *ep)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int fd;
+
+	if (ep->nap_fd >= 0)
+		return 0;
+	fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (fd < 0)
+		return -FI_EMFILE;
+	if (epoll_ctl(ep->epfd, EPOLL_CTL_ADD, fd, &ev)) {
+		close(fd);
+		return -FI_ENOMEM;
+	}
+	ep->nap_fd = fd;
+	return 0;
+}
+
+/* Sleepers on @ep wake up soon. False: they must not sleep. */
+static bool nap(struct shrimp_ep *ep)
+{
+	static const struct itimerspec soon = { .it_value.tv_nsec = NAP_NS };
+
+	if (nap_open(ep))
+		return false;
+	ep->napping = !timerfd_settime(ep->nap_fd, 0, &soon, NULL);
+	return ep->napping;
+}
+
+void shrimp_rx_awake(struct shrimp_ep *ep)
+{
+	static const struct itimerspec never;
+
+	if (ep->napping)
+		timerfd_settime(ep->nap_fd, 0, &never, NULL);
+	ep->napping = false;
 }
 
 bool shrimp_rx_pending(struct shrimp_ep *ep)
 {
-	bool found = settle_parked(ep);
+	bool found = false;
+	size_t n = settle_parked(ep, &found);
 
 	/* relaxed: after the caller's fence; ringers are full barriers */
-	return found || ep->nhot ||
-	       rnic_load64_relaxed(&ep->place.head->bell) ||
-	       !cds_list_empty(&ep->pulls);
+	if (found || rnic_load64_relaxed(&ep->place.head->bell))
+		return true;
+	return (n || !cds_list_empty(&ep->pulls)) && !nap(ep);
 }
 
 void shrimp_rx_fini(struct shrimp_ep *ep)
@@ -916,4 +976,6 @@ void shrimp_rx_fini(struct shrimp_ep *ep)
 	}
 	free(ep->lanes);
 	free(ep->hot);
+	if (ep->nap_fd >= 0)
+		close(ep->nap_fd);
 }
