@@ -137,6 +137,7 @@ struct shrimp_rx_lane {
 	bool later;		       /* the next one cannot be taken yet */
 	size_t skip;		       /* bytes to come of a dropped message */
 	uint64_t retry_ms;	       /* no attach for payload before, or 0 */
+	uint64_t give_up_ms;	       /* sender dead: so long it is drained */
 	bool fence;		       /* answer with a full fence */
 	struct cds_list_head umsgs;    /* messages that need the lane */
 	struct cds_list_head inbounds; /* messages on their way */

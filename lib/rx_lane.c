@@ -35,6 +35,7 @@ enum {
 	HOT_MIN = 16,	   /* first size of the hot table */
 	LOOKS = 6,	   /* more of them at the only lane in one call */
 	NAP_NS = 2000000,  /* sleep while a lane is stuck */
+	GIVE_UP_MS = 3000, /* for what the dead have left */
 };
 
 /* ---- answers ---- */
@@ -706,7 +707,6 @@ static struct shrimp_rx_lane *lane_open(struct shrimp_ep *ep, unsigned int i)
 		return NULL;
 	}
 	l->proc = proc;
-	rnic_store32_relaxed(&l->rx.sh->flag.rx_closed, 0);
 	rnic_store32_relaxed(&l->rx.sh->flag.over_budget, ep->over_budget);
 	ep->lanes[i] = l;
 	return l;
@@ -763,21 +763,35 @@ static void lane_free(struct shrimp_rx_lane *l)
 	free(l);
 }
 
+/*
+ * What cannot be taken yet is a shortage, or the monitor at work, and passes.
+ * But what waits for the dead has to end (contract P4).
+ */
+static bool give_up(struct shrimp_rx_lane *l)
+{
+	uint64_t now = shrimp_now_ms();
+
+	if (l->proc && !rnic_proc_dead(l->proc))
+		return false;
+	if (!l->give_up_ms)
+		l->give_up_ms = now + GIVE_UP_MS;
+	return now >= l->give_up_ms;
+}
+
 /* Drains and frees @l if its sender has left. */
 static void lane_reap(struct shrimp_rx_lane *l)
 {
 	struct shrimp_ep *ep = l->ep;
 	unsigned int index = l->index;
-	uint64_t head;
 
 	if (!lane_left(l))
 		return;
 	while (drain(l) == DRAIN_MAX)
 		;
-	/* something waits for memory or an attach that may still succeed */
-	if (!l->broken && rnic_lane_peek(&l->rx, &head) && l->proc &&
-	    !rnic_proc_dead(l->proc))
+	if (l->later && !give_up(l)) {
+		hot_add(l);
 		return;
+	}
 	rnic_lane_credit(&l->rx);
 	lane_free(l);
 	rnic_place_free_lane(&ep->place, index);

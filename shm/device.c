@@ -581,10 +581,16 @@ void rnic_place_addr(const struct rnic_place *p, struct rnic_addr *a)
 void rnic_place_free_lane(struct rnic_place *p, unsigned int lane)
 {
 	struct rnic_lane *l = &p->lanes[lane];
+	/* relaxed: own word */
+	uint32_t taken = rnic_load32_relaxed(&l->credit.desc_taken);
 
+	/* no place waits for this number in the next round: see lane.h, L1 */
+	for (unsigned int i = 0; i < RNIC_LANE_LINES; i++)
+		rnic_store64_relaxed(&l->desc[i].head, taken);
 	rnic_store32_relaxed(&l->flag.hot, 0);
 	rnic_store32_relaxed(&l->flag.over_budget, 0);
 	rnic_store32_relaxed(&l->flag.mapped, 0);
+	rnic_store32_relaxed(&l->flag.rx_closed, 0);
 	rnic_store32_relaxed(&l->tx_parked, 0);
 	for (unsigned int c = 0; c < RNIC_CTX_PER_EP; c++)
 		/* a sender that died inside: the next one is not, yet */

@@ -162,7 +162,8 @@ void rnic_place_addr(const struct rnic_place *p, struct rnic_addr *a);
 /*
  * Frees claim @lane of @p after its sender is gone and the lane is drained:
  * the lane's credits are published first, so that the next claimer goes on
- * where this one stopped. Under the endpoint's lock.
+ * where this one stopped. Descriptors that were not taken are gone then, and
+ * flags are as in a new lane. Under the endpoint's lock.
  * D1: the release of the claim word publishes the credits; pairs with the
  * CAS in rnic_remote_claim().
  */

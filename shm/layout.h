@@ -590,8 +590,12 @@ struct rnic_lane {
 	struct rnic_ret ret[RNIC_RET_ENTRIES]; /* written by the receiver */
 	/* announce filters, written by the execution context of the sender */
 	rnic_a64 announce[RNIC_CTX_PER_EP][RNIC_FILTER_BITS / 64];
-	char spare[1024];			/* to page two */
-	struct rnic_desc desc[RNIC_LANE_LINES]; /* written by the sender */
+	char spare[1024]; /* to page two */
+	/*
+	 * Written by the sender; heads also by the owner, only while it frees
+	 * the lane, before the claim goes to 0 (D1).
+	 */
+	struct rnic_desc desc[RNIC_LANE_LINES];
 	/*
 	 * Written by the sender; what an ASK names also by the receiver, until
 	 * it replies, and not by the sender before it has taken the reply.

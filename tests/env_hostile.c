@@ -23,6 +23,7 @@
 #include "env_probe.h"
 #include "harness.h"
 #include "kill_steps.h"
+#include "raw_kit.h"
 #include "scribble.h"
 #include "shm/layout.h"
 
@@ -452,6 +453,74 @@ static void contract_L3_unknown_answer(struct th_self *self)
 	free(buf);
 }
 
+/* ---- a lane of nonsense -------------------------------------------------- */
+
+/* Rank 1 claims a lane at rank 0 and writes a descriptor of no known kind. */
+static void nonsense(struct th_self *self, struct th_stack *s,
+		     struct raw_lane *r)
+{
+	const struct rnic_desc none = { .ext = { .total = 1 } };
+	char all[3 * TH_MAX_ADDR];
+
+	th_gather(self, "names", s->addr, all, s->addrlen);
+	if (self->rank == 1) {
+		raw_open(r, s->addr, all);
+		raw_put(r, &none, RNIC_DESC_KINDS, 0);
+		raw_expect_closed(r);
+	}
+	th_barrier_progress(self, s, "closed");
+}
+
+/*
+ * The lane is closed for who wrote it, and not for rank 2, who gets it next:
+ * nothing of the one before is in it.
+ */
+static void contract_L3_lane_handed_on(struct th_self *self)
+{
+	struct raw_lane r;
+	struct th_stack s;
+	char buf[8];
+
+	ks_open_all(&s, self);
+	nonsense(self, &s, &r);
+	if (self->rank == 1)
+		raw_give_back(&r);
+	th_barrier_progress(self, &s, "free");
+	if (self->rank == 2) {
+		th_fill(buf, sizeof(buf), 4);
+		th_tsend(&s, s.peers[0], buf, sizeof(buf), KS_TAG, NULL);
+		th_tx_ok(&s);
+	} else if (self->rank == 0) {
+		th_trecv(&s, buf, sizeof(buf), KS_TAG, 0, NULL);
+		ks_expect_message(&s, buf, sizeof(buf), 4);
+	}
+	th_barrier_progress(self, &s, "end");
+	th_stack_close(&s);
+}
+
+/* Who wrote nonsense, and lives, does not keep rank 0 awake. */
+static void contract_P3_nonsense_wakes_nobody(struct th_self *self)
+{
+	struct fi_cq_tagged_entry e;
+	struct raw_lane r;
+	struct th_stack s;
+	uint64_t sleeps;
+
+	ks_open_with(&s, self, FI_WAIT_UNSPEC);
+	nonsense(self, &s, &r);
+	if (self->rank == 0) {
+		sleeps = probe_stats(&s.fabric->fid).sleeps;
+		th_eq(fi_cq_sread(s.rxcq, &e, 1, NULL, 1000), -FI_EAGAIN);
+		sleeps = probe_stats(&s.fabric->fid).sleeps - sleeps;
+		th_check(sleeps > 0 && sleeps < 100);
+	}
+	th_barrier(self, "slept");
+	if (self->rank == 1)
+		raw_give_back(&r);
+	th_barrier_progress(self, &s, "end");
+	th_stack_close(&s);
+}
+
 /* ---- addresses ---------------------------------------------------------------- */
 
 /* A message to @addr ends: with an error code, or 0 if it arrived. */
@@ -668,6 +737,9 @@ static const struct CMUnitTest env_hostile[] = {
 	TH_CASE(contract_L2_seals, 1, 10),
 	TH_CASE(contract_L3_scribble, 3, 120),
 	TH_CASE(contract_L3_unknown_answer, 2, 20),
+
+	TH_CASE(contract_L3_lane_handed_on, 3, 20),
+	TH_CASE(contract_P3_nonsense_wakes_nobody, 2, 20),
 	TH_CASE(contract_L3_addresses, 2, 60),
 	TH_CASE(contract_L3_version, 2, 20),
 	TH_CASE(contract_L5_other_user, 2, 20),
