@@ -820,8 +820,11 @@ void shrimp_rx_scan(struct shrimp_ep *ep)
 			continue;
 		}
 		if (claimer(claim, &proc) == -ESRCH)
-			/* died between claim and LIVE: D1, nothing to drain */
-			rnic_store64_release(&ep->place.head->claim[i], 0);
+			/*
+			 * died between claim and LIVE: D1, nothing to drain.
+			 * Not what another one has claimed meanwhile.
+			 */
+			rnic_cas64_seqcst(&ep->place.head->claim[i], claim, 0);
 		rnic_proc_put(proc);
 	}
 }

@@ -493,8 +493,12 @@ int rnic_remote_claim(struct rnic_remote *r, const struct rnic_addr *self,
 	if (!ret)
 		ret = map_lane(r, (unsigned int)got, lane);
 	if (ret) {
-		/* D1: nothing was written into the lane; see device.h */
-		rnic_store64_release(&r->head->claim[got], 0);
+		/*
+		 * D1: nothing was written into the lane; see device.h. Only
+		 * what is still ours: the place may have been emptied between
+		 * our CAS and this, and the lane be another sender's by now.
+		 */
+		rnic_cas64_seqcst(&r->head->claim[got], r->claim, 0);
 		return ret;
 	}
 	*index = (unsigned int)got;

@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -414,6 +416,120 @@ static void a_closed_place_is_refused(void **state)
 			 -ECONNREFUSED);
 }
 
+/* ---- lanes that pass on ---- */
+
+static void put(struct rnic_lane_tx *tx)
+{
+	rnic_lane_publish(tx, rnic_lane_slot(tx), RNIC_DESC_INLINE, 0, 0);
+}
+
+static struct rnic_remote *to_own(struct owner *o)
+{
+	struct rnic_remote *r;
+
+	assert_int_equal(rnic_remote_open(&o->addr, RNIC_ATTACH_PROC, &r), 0);
+	return r;
+}
+
+/* Whose descriptors were not all taken leaves none to the next one. */
+static void a_freed_lane_is_empty(void **state)
+{
+	struct owner *o = *state;
+	struct rnic_remote *r[2] = { to_own(o), to_own(o) };
+	struct rnic_lane *sh = &o->place.lanes[0], *lane;
+	struct rnic_lane_tx tx;
+	struct rnic_lane_rx rx;
+	unsigned int index;
+	uint64_t head;
+
+	assert_int_equal(rnic_remote_claim(r[0], &o->addr, &lane, &index), 0);
+	assert_int_equal(index, 0);
+	rnic_lane_tx_init(&tx, lane, index, RNIC_LANE_LINES, true);
+	rnic_lane_rx_init(&rx, sh, index);
+	for (int i = 0; i < RNIC_LANE_LINES; i++)
+		put(&tx);
+	for (int i = 0; i < 10; i++) {
+		assert_non_null(rnic_lane_peek(&rx, &head));
+		rnic_lane_take(&rx);
+	}
+	rnic_lane_credit(&rx);
+	rnic_store32_relaxed(&sh->flag.rx_closed, 1);
+	rnic_place_free_lane(&o->place, index);
+	rnic_remote_unmap_lane(lane);
+
+	assert_int_equal(rnic_remote_claim(r[1], &o->addr, &lane, &index), 0);
+	assert_int_equal(index, 0);
+	assert_int_equal(rnic_load32_relaxed(&lane->flag.rx_closed), 0);
+	rnic_lane_tx_init(&tx, lane, index, RNIC_LANE_LINES, true);
+	rnic_lane_rx_init(&rx, sh, index);
+	for (int i = 0; i < 3 * RNIC_LANE_LINES; i++) {
+		assert_null(rnic_lane_peek(&rx, &head));
+		put(&tx);
+		assert_non_null(rnic_lane_peek(&rx, &head));
+		rnic_lane_take(&rx);
+		rnic_lane_credit(&rx);
+		rnic_lane_refresh(&tx);
+	}
+	rnic_remote_unmap_lane(lane);
+	rnic_remote_close(r[0]);
+	rnic_remote_close(r[1]);
+}
+
+/* Claims that get no memory: each is given back at once. */
+struct in_vain {
+	struct rnic_remote *r; /* the place */
+	struct rnic_addr me;   /* the claimer */
+	rnic_a32 calls;	       /* that have ended */
+	rnic_a32 stop;	       /* 1: end */
+};
+
+static void *claims_in_vain(void *arg)
+{
+	struct in_vain *t = arg;
+	struct rnic_lane *lane;
+	unsigned int i;
+
+	while (!rnic_load32_relaxed(&t->stop)) {
+		if (!rnic_remote_claim(t->r, &t->me, &lane, &i))
+			return t;
+		rnic_add32_relaxed(&t->calls, 1);
+	}
+	return NULL;
+}
+
+/*
+ * Between a claim and its giving back the place was emptied, and the lane
+ * claimed by another one: that claim stays.
+ */
+static void only_the_own_claim_is_given_back(void **state)
+{
+	struct owner *o = *state;
+	struct in_vain t = { .r = to_own(o), .me = o->addr };
+	rnic_a64 *w = &t.r->head->claim[0];
+	int hits = 0, lost = 0;
+	pthread_t thread;
+	void *bad;
+
+	rnic_segment_close(&t.r->mailbox);
+	assert_int_equal(pthread_create(&thread, NULL, claims_in_vain, &t), 0);
+	for (int i = 0; i < 20000000 && hits < 200; i++) {
+		if (!rnic_cas64_seqcst(w, t.r->claim, 1))
+			continue;
+		hits++;
+		/* the call under way has given back what it claimed, or not */
+		for (uint32_t n = rnic_load32_relaxed(&t.calls);
+		     n == rnic_load32_relaxed(&t.calls);)
+			sched_yield();
+		lost += rnic_load64_acquire(w) != 1;
+		rnic_cas64_seqcst(w, 1, 0);
+	}
+	rnic_store32_relaxed(&t.stop, 1);
+	assert_int_equal(pthread_join(thread, &bad), 0);
+	assert_null(bad);
+	assert_int_equal(lost, 0);
+	rnic_remote_close(t.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +560,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_closed_place_is_refused,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_freed_lane_is_empty, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			only_the_own_claim_is_given_back, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
