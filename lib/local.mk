@@ -76,6 +76,7 @@ lib_libshrimp_core_la_SOURCES = \
 	lib/rx.h \
 	lib/rx_lane.c \
 	lib/rx_post.c \
+	lib/rx_reach.c \
 	lib/serve.c \
 	lib/service.c \
 	lib/service.h \

@@ -420,27 +420,22 @@ static int pull_heap(struct shrimp_inbound *in)
 {
 	struct shrimp_rx_lane *l = in->lane;
 	const struct shrimp_placed *to = &in->to;
-	int ret = shrimp_lane_remote(l);
+	int ret = shrimp_lane_heap(l, in->heap_off, to->total);
 
-	if (!ret)
-		ret = rnic_remote_map_heap(l->remote);
 	if (ret)
 		return ret;
-	if (in->heap_off > l->remote->heap_bytes ||
-	    to->total > l->remote->heap_bytes - in->heap_off)
-		return -EPROTO;
 	rnic_iov_scatter(to->r->iov, to->r->niov, to->off,
 			 l->remote->heap + in->heap_off, to->room);
 	return 0;
 }
 
-/* Pulls @in now, or puts it on the list of those that wait for attach. */
+/* Pulls @in now, or puts it on the list of those that wait for the heap. */
 static void pull(struct shrimp_inbound *in)
 {
 	struct shrimp_rx_lane *l = in->lane;
 	int ret = pull_heap(in);
 
-	if (ret == -EINPROGRESS) {
+	if (ret && shrimp_lane_waits(l, ret)) {
 		cds_list_del(&in->link);
 		cds_list_add_tail(&in->link, &l->ep->pulls);
 		return;
@@ -452,8 +447,13 @@ static void pull(struct shrimp_inbound *in)
 void shrimp_rx_pulls(struct shrimp_ep *ep)
 {
 	struct shrimp_inbound *in, *next;
+	struct cds_list_head now;
 
-	cds_list_for_each_entry_safe (in, next, &ep->pulls, link)
+	/* a list of its own: those that still wait go to the other's tail */
+	CDS_INIT_LIST_HEAD(&now);
+	cds_list_splice(&ep->pulls, &now);
+	CDS_INIT_LIST_HEAD(&ep->pulls);
+	cds_list_for_each_entry_safe (in, next, &now, link)
 		pull(in);
 }
 

@@ -313,8 +313,31 @@ void shrimp_inbound_free(struct shrimp_inbound *in);
 /* Pulls from heaps whose sender is attached by now. */
 void shrimp_rx_pulls(struct shrimp_ep *ep);
 
-/* Attaches to the sender if need be: 0, -EINPROGRESS, or an error. */
-int shrimp_lane_remote(struct shrimp_rx_lane *l);
+/* ---- the sender of a lane, rx_reach.c ---- */
+
+/* The sender has left for good, by its own word or by its death. */
+bool shrimp_lane_left(const struct shrimp_rx_lane *l);
+
+/*
+ * Attaches to the sender if need be: 0, -EINPROGRESS, or an error, after which
+ * a later call begins anew.
+ */
+int shrimp_lane_attach(struct shrimp_rx_lane *l);
+
+/*
+ * The pool of the sender, mapped. 0, -EINPROGRESS (an attach is under way, or
+ * has just failed), or an error: see shrimp_lane_waits().
+ */
+int shrimp_lane_pool(struct shrimp_rx_lane *l);
+
+/* The same of its heap, and @len bytes at @off lie there, else -EPROTO. */
+int shrimp_lane_heap(struct shrimp_rx_lane *l, uint64_t off, size_t len);
+
+/*
+ * The sender's memory cannot be had, @ret says why: true if it may be later,
+ * so that what lies there is waited for.
+ */
+bool shrimp_lane_waits(const struct shrimp_rx_lane *l, int ret);
 
 /* Frees a receive and its iov. */
 void shrimp_recv_free(struct shrimp_ep *ep, struct shrimp_recv *r);

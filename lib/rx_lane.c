@@ -42,7 +42,7 @@ enum {
 
 static RNIC_COLD void ring(struct shrimp_rx_lane *l)
 {
-	if (!shrimp_lane_remote(l) && rnic_remote_ring_return(l->remote))
+	if (!shrimp_lane_attach(l) && rnic_remote_ring_return(l->remote))
 		rnic_count64(&l->ep->stats->wakeups, 1);
 }
 
@@ -104,50 +104,6 @@ static void flush_answers(struct shrimp_rx_lane *l)
 	}
 }
 
-/* ---- the sender's memory ---- */
-
-int shrimp_lane_remote(struct shrimp_rx_lane *l)
-{
-	struct shrimp_ep *ep = l->ep;
-	struct shrimp_tx_peer *tp;
-
-	if (l->remote)
-		return rnic_remote_poll(l->remote);
-	tp = shrimp_tx_by_id(ep, l->id);
-	if (tp && tp->remote && tp->remote->head) {
-		l->remote = rnic_remote_share(tp->remote);
-		return 0;
-	}
-	return rnic_remote_open(&l->peer->addr,
-				(enum rnic_attach_mode)ep->domain->set->attach,
-				&l->remote);
-}
-
-/* The pool of the sender, mapped. 0, -EINPROGRESS, or an error. */
-static int lane_pool(struct shrimp_rx_lane *l)
-{
-	int ret;
-
-	if (l->remote && l->remote->pool)
-		return 0;
-	ret = shrimp_lane_remote(l);
-	if (!ret)
-		ret = rnic_remote_map_pool(l->remote);
-	if (!ret)
-		/* relaxed: a promise that nobody takes back */
-		rnic_store32_relaxed(&l->rx.sh->flag.mapped, 1);
-	return ret;
-}
-
-/* The sender has left for good, by its own word or by its death. */
-static bool lane_left(const struct shrimp_rx_lane *l)
-{
-	if (!l->proc || rnic_proc_dead(l->proc))
-		return true;
-	/* R2: acquires the last descriptors; pairs with tx_free() */
-	return rnic_load32_acquire(&l->rx.sh->tx_state) == RNIC_TX_CLOSED;
-}
-
 /* ---- descriptors ---- */
 
 /* What became of a descriptor. */
@@ -157,22 +113,31 @@ enum step {
 	STEP_BROKEN, /* nonsense: the sender is ignored from now on */
 };
 
+/* What becomes of a payload whose memory cannot be had: @ret says why. */
+static enum step out_of_reach(const struct shrimp_rx_lane *l, int ret)
+{
+	if (shrimp_lane_waits(l, ret))
+		return STEP_LATER;
+	/* the sender is gone and was never mapped: contract P4 */
+	if (shrimp_lane_left(l))
+		return STEP_TAKEN;
+	rnic_log(RNIC_LOG_WARN, "pid %u sends from memory out of our reach: %s",
+		 l->peer->addr.pid, strerror(-ret));
+	return STEP_BROKEN;
+}
+
 /* The payload of a chunk descriptor, or NULL with *@why. */
 static const uint8_t *chunk_payload(struct shrimp_rx_lane *l,
 				    const struct rnic_desc_ext *x,
 				    enum step *why)
 {
-	int ret = lane_pool(l);
+	int ret = shrimp_lane_pool(l);
 	uint64_t off;
 
-	*why = STEP_TAKEN;
-	if (ret == -EINPROGRESS || ret == -ENOMEM || ret == -EMFILE) {
-		*why = STEP_LATER;
+	if (ret) {
+		*why = out_of_reach(l, ret);
 		return NULL;
 	}
-	if (ret)
-		/* the sender is gone and was never mapped: contract P4 */
-		return NULL;
 	if (rnic_pool_locate(&l->remote->geom, x->chunk,
 			     RNIC_BROKEN(chunk_len) ? 0 : x->chunk_len, &off))
 		return l->remote->pool + off;
@@ -263,17 +228,30 @@ static enum step step_first(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 	int ret;
 
 	rnic_compiler_barrier();
-	if (l->cur || x.total <= x.chunk_len || x.total > RNIC_POOL_MAX)
+	if (l->cur || l->skip || x.total <= x.chunk_len ||
+	    x.total > RNIC_POOL_MAX)
 		return STEP_BROKEN;
 	a.p = chunk_payload(l, &x, &why);
-	if (!a.p)
+	if (!a.p) {
+		if (why == STEP_TAKEN)
+			l->skip = x.total - x.chunk_len;
 		return drop_message(l, why);
+	}
 	if (a.flags & (RNIC_DESC_ACK_DONE | RNIC_DESC_ACK_MATCH))
 		a.op = x.op;
 	ret = shrimp_rx_first(l, &a, x.total);
 	if (!ret)
 		ret = shrimp_rx_feed(l->cur, 0, a.p, x.chunk_len);
 	return step_of(ret);
+}
+
+/* @len more bytes of a message that was dropped with its first ones. */
+static enum step skip_next(struct shrimp_rx_lane *l, uint32_t len)
+{
+	if (!l->skip || len > l->skip)
+		return STEP_BROKEN;
+	l->skip -= len;
+	return STEP_TAKEN;
 }
 
 static enum step step_next(struct shrimp_rx_lane *l, const struct rnic_desc *d)
@@ -283,11 +261,11 @@ static enum step step_next(struct shrimp_rx_lane *l, const struct rnic_desc *d)
 	enum step why;
 
 	rnic_compiler_barrier();
+	if (!l->cur)
+		return skip_next(l, x.chunk_len);
 	p = chunk_payload(l, &x, &why);
 	if (!p)
 		return why;
-	if (!l->cur)
-		return STEP_BROKEN;
 	return step_of(shrimp_rx_feed(l->cur, l->cur->got, p, x.chunk_len));
 }
 
@@ -337,7 +315,8 @@ static bool cq_full(const struct shrimp_rx_lane *l, uint64_t head)
 	const struct shrimp_ep *ep = l->ep;
 
 	return rnic_desc_flags_of(head) & RNIC_DESC_CQ_DATA && ep->rx_cq &&
-	       shrimp_cq_unread(ep->rx_cq) >= ep->cq_max && !lane_left(l);
+	       shrimp_cq_unread(ep->rx_cq) >= ep->cq_max &&
+	       !shrimp_lane_left(l);
 }
 
 /* RMA by the sender ended here: its bytes came before this. */
@@ -364,7 +343,7 @@ static enum step step_ask(struct shrimp_rx_lane *l, const struct rnic_desc *d,
 {
 	bool room = cds_list_empty(&l->answers) && rnic_lane_ret_room(&l->rx);
 
-	if ((!room && !lane_left(l)) || cq_full(l, head))
+	if ((!room && !shrimp_lane_left(l)) || cq_full(l, head))
 		return STEP_LATER;
 	switch (shrimp_rx_ask(l, d, head)) {
 	case 0:
@@ -784,7 +763,7 @@ static void lane_reap(struct shrimp_rx_lane *l)
 	struct shrimp_ep *ep = l->ep;
 	unsigned int index = l->index;
 
-	if (!lane_left(l))
+	if (!shrimp_lane_left(l))
 		return;
 	while (drain(l) == DRAIN_MAX)
 		;
@@ -845,7 +824,7 @@ static void take_bells(struct shrimp_ep *ep, unsigned int w)
 		if (!l)
 			continue;
 		hot_add(l);
-		if (lane_left(l))
+		if (shrimp_lane_left(l))
 			lane_reap(l);
 	}
 }
@@ -983,7 +962,7 @@ void shrimp_rx_fini(struct shrimp_ep *ep)
 
 		if (!l)
 			continue;
-		left = lane_left(l);
+		left = shrimp_lane_left(l);
 		/* R3: pairs with the loads of rx_closed in tx.c */
 		rnic_store32_release(&l->rx.sh->flag.rx_closed, 1);
 		ring_if_parked(l);

@@ -10,7 +10,10 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
+
+#include "env_probe.h"
 
 enum { TAG = 181, CHUNK = 32 << 10, FLOOD = 64 };
 
@@ -272,6 +275,171 @@ static void scenario_ring_of_large_sends(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* ---- a sender that is attached to over the socket, and makes no call -------- */
+
+enum { AWAY_MS = 6500, INJECTS = 100, INJECT_LEN = 100 };
+
+/* Longer than an attach is waited for. */
+static const size_t away_len[] = { 4096, 60000 };
+
+static void away_open(struct th_self *self, struct th_stack *s)
+{
+	/* who sleeps is attached to when it is rung up */
+	struct th_stack_opts o = { .cq_wait = self->rank ? FI_WAIT_NONE
+							 : FI_WAIT_UNSPEC };
+	unsigned char buf[8];
+
+	setenv("FI_SHRIMP_ATTACH", "socket", 1);
+	th_stack_open(s, &o);
+	th_stack_connect(s, self);
+	th_fill(buf, sizeof(buf), TAG);
+	if (self->rank == 1)
+		send_len(s, s->peers[0], TAG, sizeof(buf));
+	else
+		recv_len(s, TAG, sizeof(buf));
+	th_barrier_progress(self, s, "met");
+}
+
+static long cpu_ms(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+/* Rank 0 sleeps until the sender is back, and has lost nothing then. */
+static void away_receiver(struct th_self *self, struct th_stack *s)
+{
+	unsigned char *rx = calloc(2, away_len[1]);
+	struct fi_cq_tagged_entry e;
+	long cpu = cpu_ms();
+	size_t i;
+
+	th_check(rx);
+	th_barrier(self, "sent");
+	for (i = 0; i < 2; i++)
+		th_trecv(s, rx + i * away_len[1], away_len[1], i, 0, NULL);
+	th_eq(fi_cq_sread(s->rxcq, &e, 1, NULL, AWAY_MS), -FI_EAGAIN);
+	th_check(cpu_ms() - cpu < AWAY_MS / 3);
+	th_check(probe_stats(&s->fabric->fid).sleeps > 0);
+	th_barrier(self, "slept");
+	th_barrier_progress(self, s, "back");
+	for (i = 0; i < 2; i++) {
+		th_eq(th_rx_ok(s).len, away_len[i]);
+		th_verify(rx + i * away_len[1], away_len[i], i);
+	}
+	th_eq(probe_stats(&s->fabric->fid).dropped_msgs, 0);
+	free(rx);
+}
+
+/* Its messages wait for it, without limit; so do those in several pieces. */
+static void scenario_sender_computes(struct th_self *self)
+{
+	unsigned char *tx = calloc(2, away_len[1]);
+	struct th_stack s;
+	size_t i;
+
+	th_check(tx);
+	away_open(self, &s);
+	for (i = 0; i < 2 && self->rank; i++) {
+		th_fill(tx + i * away_len[1], away_len[i], i);
+		th_tsend(&s, s.peers[0], tx + i * away_len[1], away_len[i], i,
+			 NULL);
+	}
+	if (self->rank) {
+		th_barrier(self, "sent");
+		/* makes no call meanwhile */
+		th_barrier(self, "slept");
+		th_barrier_progress(self, &s, "back");
+		th_tx_ok(&s);
+		th_tx_ok(&s);
+	} else {
+		away_receiver(self, &s);
+	}
+	th_barrier_progress(self, &s, "done");
+	free(tx);
+	th_stack_close(&s);
+}
+
+static uint64_t heaped(struct th_stack *s)
+{
+	return probe_stats(&s->fabric->fid).tx.msgs[FI_SHRIMP_PATH_HEAP];
+}
+
+/* Injects more than the lane takes; how many it took. */
+static uint64_t inject_all(struct th_stack *s)
+{
+	unsigned char buf[INJECT_LEN];
+	uint64_t i;
+
+	for (i = 0; i < INJECTS; i++) {
+		th_fill(buf, sizeof(buf), i);
+		th_ok(fi_tinject(s->ep, buf, sizeof(buf), s->peers[0], TAG));
+	}
+	return probe_stats(&s->fabric->fid).tx.msgs[FI_SHRIMP_PATH_RING];
+}
+
+/* @n messages from @first on; they were matched in order, and end in any. */
+static void take_injects(struct th_stack *s, unsigned char (*rx)[INJECT_LEN],
+			 uint64_t first, uint64_t n)
+{
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		th_eq(th_rx_ok(s).len, INJECT_LEN);
+	for (i = first; i < first + n; i++)
+		th_verify(rx[i], INJECT_LEN, i);
+}
+
+/* No call lasts longer while several receives wait for the sender's heap. */
+static void polls_are_short(struct th_stack *s)
+{
+	struct th_deadline dl = th_deadline_ms(700);
+	struct fi_cq_tagged_entry e;
+	uint64_t t, most = 0;
+
+	while (!th_expired(&dl)) {
+		t = th_now_ns();
+		th_eq(fi_cq_read(s->rxcq, &e, 1), -FI_EAGAIN);
+		t = th_now_ns() - t;
+		most = t > most ? t : most;
+	}
+	th_check(most < UINT64_C(2000000000));
+}
+
+static void scenario_heap_of_a_computing_sender(struct th_self *self)
+{
+	static unsigned char rx[INJECTS][INJECT_LEN];
+	struct th_deadline dl = th_patience();
+	uint64_t direct[2] = { 0 }, mine = 0, i;
+	struct th_stack s;
+
+	away_open(self, &s);
+	if (self->rank)
+		mine = inject_all(&s);
+	th_gather(self, "injected", &mine, direct, sizeof(mine));
+	for (i = 0; i < INJECTS && !self->rank && i < direct[1] + 2; i++)
+		th_trecv(&s, rx[i], INJECT_LEN, TAG, 0, rx[i]);
+	if (!self->rank)
+		take_injects(&s, rx, 0, direct[1]);
+	th_barrier(self, "taken");
+	while (self->rank && heaped(&s) < INJECTS - direct[1]) {
+		th_progress(&s);
+		th_check(!th_expired(&dl));
+	}
+	th_barrier(self, "in the heap");
+	if (!self->rank)
+		polls_are_short(&s);
+	th_barrier(self, "polled");
+	th_barrier_progress(self, &s, "back");
+	if (!self->rank)
+		take_injects(&s, rx, direct[1], 2);
+	th_barrier_progress(self, &s, "done");
+	th_stack_close(&s);
+}
+
 static const struct CMUnitTest hang_tests[] = {
 	cmocka_unit_test(scenario_1_receiver_computes),
 	cmocka_unit_test(scenario_1_receiver_is_stopped),
@@ -280,6 +448,8 @@ static const struct CMUnitTest hang_tests[] = {
 	TH_CASE(scenario_6_match_both_ways, 2, 20),
 	TH_CASE(scenario_held_in_reverse, 2, 20),
 	TH_CASE(scenario_ring_of_large_sends, 5, 20),
+	TH_CASE(scenario_sender_computes, 2, 40),
+	TH_CASE(scenario_heap_of_a_computing_sender, 2, 20),
 };
 
 TH_MAIN(hang_tests)
