@@ -75,6 +75,7 @@ struct shrimp_ep {
 	struct shrimp_rx_lane **hot;   /* lanes polled */
 	size_t nhot;		       /* how many */
 	size_t hot_room;	       /* room in hot */
+	size_t turn;		       /* the one polled next the long way */
 	struct shrimp_rx_lane **lanes; /* by lane number */
 	size_t nlanes;		       /* lanes known: highest number + 1 */
 	struct rnic_match tagged;      /* fi_trecv against fi_tsend */

@@ -838,14 +838,22 @@ static void take_bell(struct shrimp_ep *ep)
 		take_bells(ep, (unsigned int)__builtin_ctzll(words));
 }
 
+/* The hot lane whose turn it is: none starves behind a busy one. */
+static struct shrimp_rx_lane *next_hot(struct shrimp_ep *ep)
+{
+	if (ep->turn >= ep->nhot)
+		ep->turn = 0;
+	return ep->hot[ep->turn++];
+}
+
 size_t shrimp_rx_progress(struct shrimp_ep *ep, struct shrimp_cq_sink *sink)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < ep->nhot; i++) {
-		n += poll_lane(ep->hot[i]);
+		n += poll_lane(next_hot(ep));
 		if (sink && !sink->room)
-			return n;
+			break;
 	}
 	/* relaxed: the exchange acquires; a bell missed now rings next time */
 	if (rnic_load64_relaxed(&ep->place.head->bell))

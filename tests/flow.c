@@ -536,6 +536,64 @@ static void case_T21_count_0(struct th_self *self)
 	th_stack_close(&s);
 }
 
+/* ---- fairness ------------------------------------------------------------- */
+
+enum { FAIR_TURNS = 20000 };
+
+static void fair_open(struct th_stack *s)
+{
+	int i, k;
+
+	for (i = 0; i < 3; i++)
+		th_stack_open(&s[i], NULL);
+	for (i = 0; i < 3; i++) {
+		s[i].peers = calloc(3, sizeof(*s[i].peers));
+		th_check(s[i].peers);
+		for (k = 0; k < 3; k++)
+			s[i].peers[k] = th_insert(&s[i], s[k].addr);
+	}
+}
+
+/*
+ * s[0] reads one entry at a time and never finds the lane of s[1] empty: what
+ * s[2] sends comes all the same, at first contact and later.
+ */
+static void fair_until(struct th_stack *s, char *buf)
+{
+	struct fi_cq_tagged_entry e = { 0 };
+	int i;
+
+	th_ok(fi_tinject(s[2].ep, buf, 8, s[0].peers[0], 2));
+	for (i = 0; e.tag != 2; i++) {
+		th_check(i < FAIR_TURNS);
+		th_ok(fi_tinject(s[1].ep, buf, 8, s[0].peers[0], 1));
+		if (fi_cq_read(s[0].rxcq, &e, 1) != 1)
+			continue;
+		th_eq(fi_trecv(s[0].ep, buf, 8, NULL, FI_ADDR_UNSPEC, 0,
+			       UINT64_MAX, NULL),
+		      0);
+	}
+}
+
+static void contract_P3_busy_lane(struct th_self *self)
+{
+	struct th_stack s[3];
+	char buf[8] = { 0 };
+	int i;
+
+	(void)self;
+	fair_open(s);
+	for (i = 0; i < 512; i++)
+		th_trecv(&s[0], buf, sizeof(buf), 0, UINT64_MAX, NULL);
+	th_ok(fi_tinject(s[1].ep, buf, 8, s[0].peers[0], 1));
+	th_ok(fi_tinject(s[1].ep, buf, 8, s[0].peers[0], 1));
+	th_progress(&s[0]);
+	for (i = 0; i < 3; i++)
+		fair_until(s, buf);
+	for (i = 0; i < 3; i++)
+		th_stack_close(&s[i]);
+}
+
 static const struct CMUnitTest flow_tests[] = {
 	TH_CASE(case_T3_no_single_copy, 2, 20),
 	TH_CASE(case_T3_single_copy, 2, 20),
@@ -552,6 +610,7 @@ static const struct CMUnitTest flow_tests[] = {
 	TH_CASE(contract_P2_operations, 1, 20),
 	TH_CASE(contract_P2_unread_entries, 1, 20),
 	TH_CASE(case_T21_count_0, 2, 30),
+	TH_CASE(contract_P3_busy_lane, 1, 20),
 };
 
 TH_MAIN(flow_tests)
