@@ -189,7 +189,50 @@ void shrimp_umsg_free(struct shrimp_ep *ep, struct shrimp_umsg *u)
 	ep->self_bytes -= u->self_cost;
 	cds_list_del(&u->link);
 	cds_list_del(&u->claim);
+	rnic_remote_close(u->heap);
 	free(u);
+}
+
+/*
+ * The heap of a sender that has left, and answered for nothing there, holds
+ * what it did: its lane may go, @u keeps the mapping. Not so if it left because
+ * of us: then it gave that memory to other messages.
+ */
+static bool keep_heap(struct shrimp_umsg *u)
+{
+	struct shrimp_rx_lane *l = u->lane;
+
+	if (u->kind != SHRIMP_UMSG_HEAP || l->broken || !shrimp_lane_left(l) ||
+	    /* tried in vain */
+	    (!l->remote && l->retry_ms) ||
+	    shrimp_lane_heap(l, u->heap_off, u->total))
+		return false;
+	u->heap = rnic_remote_share(l->remote);
+	return true;
+}
+
+void shrimp_umsg_orphan(struct shrimp_ep *ep, struct shrimp_umsg *u)
+{
+	bool kept = u->kind == SHRIMP_UMSG_WHOLE || keep_heap(u);
+
+	cds_list_del_init(&u->link);
+	u->lane = NULL;
+	u->in = NULL;
+	u->op = 0;
+	if (kept)
+		return;
+	rnic_count64(&ep->stats->dropped, 1);
+	if (!cds_list_empty(&u->claim)) {
+		if (has_buf(u))
+			discharge(ep, u->total);
+		u->kind = SHRIMP_UMSG_DEAD;
+		return;
+	}
+	if (u->m.queued)
+		rnic_match_dequeue(
+			shrimp_rx_match(ep, u->flags & RNIC_DESC_TAGGED),
+			&u->m);
+	shrimp_umsg_free(ep, u);
 }
 
 /* ---- acknowledgements ---- */
@@ -302,12 +345,9 @@ void shrimp_rx_end(struct shrimp_inbound *in, int err)
 	struct shrimp_placed to = in->to;
 
 	shrimp_inbound_free(in);
-	if (u && err) {
-		if (u->m.queued)
-			rnic_match_dequeue(
-				shrimp_rx_match(ep,
-						u->flags & RNIC_DESC_TAGGED),
-				&u->m);
+	if (u && err && !to.r) {
+		shrimp_umsg_orphan(ep, u);
+	} else if (u && err) {
 		shrimp_umsg_free(ep, u);
 	} else if (u && to.r) {
 		rnic_iov_scatter(to.r->iov, to.r->niov, to.off, u->buf,
@@ -548,7 +588,7 @@ static void copy_iovs(const struct shrimp_placed *to,
 	}
 }
 
-/* Payload at hand: in @u, or with a send of this endpoint. */
+/* Payload at hand: in @u, in a mapping, or with a send of this endpoint. */
 static void deliver_local(struct shrimp_ep *ep, struct shrimp_umsg *u,
 			  struct shrimp_recv *r)
 {
@@ -561,7 +601,9 @@ static void deliver_local(struct shrimp_ep *ep, struct shrimp_umsg *u,
 	if (u->kind == SHRIMP_UMSG_SELF)
 		copy_iovs(&to, &u->self->s);
 	else
-		rnic_iov_scatter(r->iov, r->niov, to.off, u->buf, to.room);
+		rnic_iov_scatter(r->iov, r->niov, to.off,
+				 u->heap ? u->heap->heap + u->heap_off : u->buf,
+				 to.room);
 	if (u->self)
 		shrimp_tx_finish(u->self, 0);
 	if (u->flags & RNIC_DESC_ACK_MATCH)
@@ -586,7 +628,10 @@ void shrimp_rx_deliver(struct shrimp_ep *ep, struct shrimp_umsg *u,
 		return;
 	case SHRIMP_UMSG_HELD:
 	case SHRIMP_UMSG_HEAP:
-		deliver_remote(ep, u, r);
+		if (u->heap)
+			deliver_local(ep, u, r);
+		else
+			deliver_remote(ep, u, r);
 		return;
 	case SHRIMP_UMSG_DEAD:
 		shrimp_rx_place(ep, r, &to, u->total);

@@ -87,6 +87,7 @@ struct shrimp_umsg {
 	struct shrimp_rx_lane *lane; /* sender's lane if still needed */
 	struct shrimp_op *self;	     /* SELF: the send */
 	struct shrimp_inbound *in;   /* PARTIAL: who fills it */
+	struct rnic_remote *heap;    /* HEAP, no lane: mapped, referenced */
 	void *claimer;		     /* context of the FI_CLAIM peek */
 	uint64_t data;		     /* remote CQ data */
 	uint64_t op;		     /* sender's name of it, 0 if none */
@@ -289,6 +290,12 @@ void shrimp_rx_discard(struct shrimp_ep *ep, struct shrimp_umsg *u);
 
 /* Frees @u, dequeued, and what is counted for it. */
 void shrimp_umsg_free(struct shrimp_ep *ep, struct shrimp_umsg *u);
+
+/*
+ * The sender of @u has left: what is here, or can be had yet, stays. Else @u is
+ * dropped and counted; one that is claimed stays to say so.
+ */
+void shrimp_umsg_orphan(struct shrimp_ep *ep, struct shrimp_umsg *u);
 
 /* True if a message of @total bytes will be the last one @r takes. */
 bool shrimp_rx_uses_up(const struct shrimp_ep *ep, const struct shrimp_recv *r,

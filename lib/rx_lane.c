@@ -691,26 +691,6 @@ static struct shrimp_rx_lane *lane_open(struct shrimp_ep *ep, unsigned int i)
 	return l;
 }
 
-/* A held message whose sender left: gone, unless it can still be pulled. */
-static void umsg_orphan(struct shrimp_ep *ep, struct shrimp_umsg *u)
-{
-	cds_list_del_init(&u->link);
-	u->lane = NULL;
-	u->op = 0;
-	if (u->kind == SHRIMP_UMSG_WHOLE)
-		return;
-	rnic_count64(&ep->stats->dropped, 1);
-	if (!cds_list_empty(&u->claim)) {
-		u->kind = SHRIMP_UMSG_DEAD;
-		return;
-	}
-	if (u->m.queued)
-		rnic_match_dequeue(
-			shrimp_rx_match(ep, u->flags & RNIC_DESC_TAGGED),
-			&u->m);
-	shrimp_umsg_free(ep, u);
-}
-
 static void end_pulls(struct shrimp_rx_lane *l)
 {
 	struct shrimp_inbound *in, *next;
@@ -732,7 +712,7 @@ static void lane_free(struct shrimp_rx_lane *l)
 	cds_list_for_each_entry_safe (in, nin, &l->inbounds, link)
 		shrimp_rx_end(in, FI_ECONNRESET);
 	cds_list_for_each_entry_safe (u, nu, &l->umsgs, link)
-		umsg_orphan(ep, u);
+		shrimp_umsg_orphan(ep, u);
 	cds_list_for_each_entry_safe (a, na, &l->answers, link)
 		free(a);
 	hot_remove(l);

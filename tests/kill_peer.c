@@ -9,6 +9,7 @@
 #include "env_probe.h"
 #include "harness.h"
 #include "kill_steps.h"
+#include "raw_kit.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024 };
 
@@ -588,6 +589,111 @@ static void contract_P4_claimed_unnoticed(struct th_self *self)
 	claimed(self, false);
 }
 
+/* The first piece of a message, and no more: what dies between the two does. */
+static void first_piece(struct th_stack *s, const char *owner)
+{
+	struct rnic_desc d = { .ext = { .total = 3 * RNIC_POOL_SMALL,
+					.chunk_len = RNIC_POOL_SMALL } };
+	struct raw_lane r;
+
+	rnic_store64_relaxed(&d.tag, KS_TAG);
+	raw_open(&r, s->addr, owner);
+	raw_put(&r, &d, RNIC_DESC_FIRST, RNIC_DESC_TAGGED);
+}
+
+/* A claimed message of which the rest never comes. */
+static void contract_P4_claimed_part(struct th_self *self)
+{
+	char all[2 * TH_MAX_ADDR];
+	struct fi_context ctx;
+	struct th_stack s;
+	void *buf = calloc(1, 4 * MIB);
+
+	th_check(buf);
+	ks_open_all(&s, self);
+	th_gather(self, "names", s.addr, all, s.addrlen);
+	if (self->rank == KS_VICTIM)
+		first_piece(&s, all);
+	th_barrier(self, "offered");
+	if (self->rank == 0) {
+		peek_until(&s, true);
+		th_check(peek(&s, KS_TAG, FI_CLAIM, &ctx));
+	}
+	ks_until_dead(self);
+	ks_dropped_soon(&s, 1);
+	claim_recv(&s, buf, &ctx);
+	th_stack_close(&s);
+	free(buf);
+}
+
+/* ---- the heap of the dead --------------------------------------------- */
+
+enum { HEAPED = 100, BUDGET = 64 * KIB };
+
+static uint64_t pooled(struct th_stack *s)
+{
+	return probe_stats(&s->fabric->fid).rx.msgs[FI_SHRIMP_PATH_POOL];
+}
+
+/* The survivor has more than it wants: what is injected now takes the heap. */
+static void over_budget(struct th_stack *s, struct th_self *self)
+{
+	static char buf[BUDGET];
+	int i;
+
+	for (i = 0; i < 3 && self->rank == KS_VICTIM; i++) {
+		th_tsend(s, s->peers[0], buf, sizeof(buf) / 2, 1, NULL);
+		th_tx_ok(s);
+	}
+	while (self->rank == 0 && pooled(s) < 3)
+		th_progress(s);
+	th_barrier_progress(self, s, "over");
+}
+
+static void inject(struct th_stack *s, uint64_t tag)
+{
+	char buf[HEAPED];
+
+	th_fill(buf, sizeof(buf), tag);
+	th_ok(fi_tinject(s->ep, buf, sizeof(buf), s->peers[0], tag));
+	th_check(probe_stats(&s->fabric->fid).tx.msgs[FI_SHRIMP_PATH_HEAP]);
+}
+
+static void recv_heaped(struct th_stack *s, uint64_t tag)
+{
+	char buf[HEAPED] = { 0 };
+
+	th_trecv(s, buf, sizeof(buf), tag, 0, NULL);
+	th_eq(th_rx_ok(s).len, sizeof(buf));
+	th_verify(buf, sizeof(buf), tag);
+}
+
+/* The survivor has mapped the victim's heap: what lies there arrives. */
+static void contract_P4_heap_delivered(struct th_self *self)
+{
+	struct th_stack s;
+
+	setenv("FI_SHRIMP_UNEXPECTED", "64k", 1);
+	ks_open_all(&s, self);
+	over_budget(&s, self);
+	if (self->rank == KS_VICTIM)
+		inject(&s, 2);
+	else
+		recv_heaped(&s, 2);
+	th_barrier_progress(self, &s, "mapped");
+	if (self->rank == KS_VICTIM)
+		inject(&s, KS_TAG);
+	th_barrier(self, "injected");
+	if (self->rank == 0)
+		peek_until(&s, true);
+	ks_until_dead(self);
+	th_quiet(&s, 1000);
+	th_check(peek(&s, KS_TAG, 0, NULL));
+	recv_heaped(&s, KS_TAG);
+	th_eq(probe_stats(&s.fabric->fid).dropped_msgs, 0);
+	th_stack_close(&s);
+}
+
 /* ---- what came in part ------------------------------------------------ */
 
 /* Keeps sending until told to die. */
@@ -685,6 +791,8 @@ static const struct CMUnitTest kill_peer[] = {
 	KS_CASE(contract_P4_held_dropped, 3),
 	KS_CASE(contract_P4_claimed_noticed, 2),
 	KS_CASE(contract_P4_claimed_unnoticed, 2),
+	KS_CASE(contract_P4_claimed_part, 2),
+	KS_CASE(contract_P4_heap_delivered, 2),
 	KS_CASE(contract_P4_partly_pulled, 2),
 	KS_CASE(contract_P4_chunks_matched, 2),
 	KS_CASE(contract_P4_chunks_unmatched, 2),
