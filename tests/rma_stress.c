@@ -34,7 +34,7 @@
 
 enum {
 	RANKS = 3,	   /* one target */
-	SECONDS = 15,	   /* of each test */
+	SECONDS = 10,	   /* of each test */
 	FIRST_KEY = 100,   /* key of the first buffer; one each */
 	STEADY_KEY = 99,   /* of the region that stays open */
 	STEADY_LEN = 4096, /* bytes of it for each peer */
