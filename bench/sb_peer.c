@@ -47,6 +47,7 @@ struct self {
 	struct sb_side s;	 /* its side */
 	char *buf;		 /* BUF bytes */
 	size_t at;		 /* of the next copy */
+	uint64_t mode;		 /* of the last order */
 	int fd;			 /* to the parent */
 };
 
@@ -109,13 +110,12 @@ static int doze(struct self *p, bool *gone)
 static int mode_do(struct self *p)
 {
 	/* relaxed: behind P1 */
-	uint64_t mode = rnic_load64_relaxed(&p->b->mode);
 	uint64_t key = rnic_load64_relaxed(&p->b->key);
 	uint64_t len = rnic_load64_relaxed(&p->b->len);
 
-	if (mode == SB_PEER_SLEEP)
+	if (p->mode == SB_PEER_SLEEP)
 		return 0;
-	return read_once(p, key, mode == SB_PEER_LOOK ? 8 : len);
+	return read_once(p, key, p->mode == SB_PEER_LOOK ? 8 : len);
 }
 
 static int order_do(struct self *p)
@@ -124,6 +124,11 @@ static int order_do(struct self *p)
 	uint64_t touch = rnic_load64_relaxed(&p->b->touch);
 	uint64_t copy = rnic_load64_relaxed(&p->b->copy);
 
+	/*
+	 * Not as it is at any later time: a parent who believes us awake sends
+	 * nothing that would end a sleep
+	 */
+	p->mode = rnic_load64_relaxed(&p->b->mode);
 	if (copy)
 		return copy_once(p, copy);
 	return touch ? read_once(p, touch, 8) : mode_do(p);
@@ -145,7 +150,7 @@ static int obey(struct self *p)
 			last = order;
 			/* P3: it has been done; pairs with P4 */
 			rnic_store64_release(&p->b->done, order);
-		} else if (rnic_load64_relaxed(&p->b->mode) == SB_PEER_SLEEP) {
+		} else if (p->mode == SB_PEER_SLEEP) {
 			ret = doze(p, &gone);
 		} else {
 			ret = mode_do(p);
@@ -279,9 +284,13 @@ int sb_peer_end(struct sb_peer *p)
 {
 	int ret;
 
-	if (p->block)
-		/* relaxed: a busy peer then looks at its socket, and ends */
+	if (p->block) {
+		/* a busy peer then looks at its socket, and ends; nobody waits */
 		rnic_store64_relaxed(&p->block->mode, SB_PEER_SLEEP);
+		/* P2, relaxed: the parent's own word */
+		rnic_store64_release(&p->block->order,
+				     rnic_load64_relaxed(&p->block->order) + 1);
+	}
 	ret = sb_proc_end(&p->proc);
 	if (p->block)
 		munmap(p->block, sizeof(*p->block));

@@ -906,8 +906,12 @@ static int descriptor_is_closed(char *p)
 	rnic_watch_put((uintptr_t)p, PAGE);
 	rnic_monitor_put();
 	/* the next one is well */
-	if (rnic_monitor_get() || rnic_monitor_cycle() & 1)
+	if (rnic_monitor_get())
 		return 6;
+	for (int i = 0; i < 5000 && rnic_monitor_cycle() & 1; i++)
+		nap(1);
+	if (rnic_monitor_cycle() & 1)
+		return 7;
 	rnic_monitor_put();
 	return 0;
 }

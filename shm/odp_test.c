@@ -117,12 +117,22 @@ static struct rnic_odp_want want(struct bed *b, size_t page, size_t pages,
 	};
 }
 
-/* rnic_odp_fault() of whole pages. */
+/* rnic_odp_fault(); the monitor, if it is at work, is waited for. */
+static int fault_at(struct bed *b, const struct rnic_odp_want *w)
+{
+	int ret;
+
+	while ((ret = rnic_odp_fault(&b->p, w)) == -EBUSY)
+		rnic_monitor_wait();
+	return ret;
+}
+
+/* The same of whole pages. */
 static int fault(struct bed *b, size_t page, size_t pages, bool write)
 {
 	struct rnic_odp_want w = want(b, page, pages, write);
 
-	return rnic_odp_fault(&b->p, &w);
+	return fault_at(b, &w);
 }
 
 /* What a lookup of 8 bytes of a page says. */
@@ -271,7 +281,7 @@ static void all_of_it(void **state)
 				   .prefetch = true };
 
 	make(b, RNIC_PIN_TRY, true);
-	assert_int_equal(rnic_odp_fault(&b->p, &w), 0);
+	assert_int_equal(fault_at(b, &w), 0);
 	assert_int_equal(rnic_odp_present(&b->p), LEN / PAGE);
 	assert_int_equal(rnic_load64_relaxed(&b->p.prefetched), LEN / PAGE);
 	assert_int_equal(rnic_load64_relaxed(&b->p.faults), 0);
@@ -283,7 +293,7 @@ static void all_of_it(void **state)
 	assert_int_equal(readable(b, 500), -EAGAIN);
 	assert_int_equal(readable(b, 529), -EAGAIN);
 	assert_int_equal(readable(b, 530), 0);
-	assert_int_equal(rnic_odp_fault(&b->p, &w), 0);
+	assert_int_equal(fault_at(b, &w), 0);
 	assert_int_equal(rnic_odp_present(&b->p), LEN / PAGE);
 	unmake(b);
 	assert_int_equal(pinned(), 0);
@@ -349,7 +359,7 @@ static void what_is_not_there(void **state)
 	assert_int_equal(readable(b, 9), 0);
 	w = want(b, 2, 5, false);
 	w.prefetch = true;
-	assert_int_equal(rnic_odp_fault(&b->p, &w), -EFAULT);
+	assert_int_equal(fault_at(b, &w), -EFAULT);
 	unmake(b);
 }
 
