@@ -285,7 +285,7 @@ int sb_peer_end(struct sb_peer *p)
 	int ret;
 
 	if (p->block) {
-		/* a busy peer then looks at its socket, and ends; nobody waits */
+		/* a busy peer looks at its socket then; nobody waits */
 		rnic_store64_relaxed(&p->block->mode, SB_PEER_SLEEP);
 		/* P2, relaxed: the parent's own word */
 		rnic_store64_release(&p->block->order,
