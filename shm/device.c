@@ -584,7 +584,10 @@ void rnic_place_free_lane(struct rnic_place *p, unsigned int lane)
 	/* relaxed: own word */
 	uint32_t taken = rnic_load32_relaxed(&l->credit.desc_taken);
 
-	/* no place waits for this number in the next round: see lane.h, L1 */
+	/*
+	 * No place waits for this number in the next round: see lane.h, L1.
+	 * relaxed, all: the claim's 0 publishes them (D1)
+	 */
 	for (unsigned int i = 0; i < RNIC_LANE_LINES; i++)
 		rnic_store64_relaxed(&l->desc[i].head, taken);
 	rnic_store32_relaxed(&l->flag.hot, 0);

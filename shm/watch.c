@@ -357,6 +357,9 @@ static void release(const struct range *r)
 	disarm_beside(s, e);
 	if (r->armed == rnic_monitor_cycle() + 1 && !disarm(s, e))
 		return;
+	/* no fast look at mappings: what can be armed is nobody else's */
+	if (!rnic_vma_fast() && !rnic_watch_arm(s, e - s) && !disarm(s, e))
+		return;
 	while (s < e && !rnic_vma_next(s, &v) && v.start < e) {
 		uint64_t from = v.start > s ? v.start : s;
 		uint64_t to = v.end < e ? v.end : e;
