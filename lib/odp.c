@@ -357,6 +357,9 @@ int shrimp_odp_watch(struct shrimp_mr *mr)
 	/* it has a watch, and is told as soon as it is in the list */
 	if (idle)
 		arm_all(x);
+	/* else an event of what was there before would be taken for its own */
+	if (!idle && !RNIC_BROKEN(monitor_settle))
+		rnic_monitor_settle();
 	rnic_monitor_join(&d->dev, &x->w, NULL);
 	if (!idle)
 		arm_all(x);

@@ -37,8 +37,8 @@ int shrimp_odp_make(struct shrimp_mr *mr);
 
 /*
  * Has the memory of @mr, which has been checked, watched if the settings say
- * so; what cannot be watched is not. Returns 0 or -FI_ENOMEM. Partner:
- * shrimp_odp_leave().
+ * so; what cannot be watched is not. May wait, see rnic_monitor_settle().
+ * Returns 0 or -FI_ENOMEM. Partner: shrimp_odp_leave().
  */
 int shrimp_odp_watch(struct shrimp_mr *mr);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright (c) 2026 the shrimp authors */
 /*
- * Watched regions: memory that goes while it is registered, and what happens
- * when there is no memory for the watch. The linker puts this file between the
- * library and what it calls (lib/local.mk).
+ * Watched regions: memory that goes while it is registered, or just before, and
+ * what happens when there is no memory for the watch. The linker puts this file
+ * between the library and what it calls (lib/local.mk).
  */
 #define _GNU_SOURCE
 #include "lib/odp.h"
@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/mr.h"
@@ -223,6 +225,143 @@ static void contract_R12_gone_as_it_is_watched(void **state)
 	assert_int_equal(fi_close(&fid->fid), 0);
 }
 
+/* ---- what was there before ---- */
+
+/*
+ * A round of the monitor lasts until the next event may be read; and that one
+ * until a region that joins meanwhile is armed.
+ */
+static struct slow {
+	struct rnic_listener l; /* first */
+	rnic_a32 rounds;	/* that it was told of */
+	rnic_a32 next;		/* 1: the first may end */
+	rnic_a32 armed;		/* 1: the region is */
+	char *hold;		/* page whose event is the first */
+} slow;
+
+static void nap_ms(long ms)
+{
+	const struct timespec t = { .tv_nsec = ms * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* True if *@word is set before some @ms are over. */
+static bool is_set(rnic_a32 *word, int ms)
+{
+	while (!rnic_load32_acquire(word) && ms--)
+		nap_ms(1);
+	return rnic_load32_acquire(word);
+}
+
+/* In the monitor's thread. */
+static void slow_gone(struct rnic_listener *l, uint64_t start, uint64_t end,
+		      enum rnic_gone what)
+{
+	struct slow *s = (struct slow *)l;
+	bool first = start == (uintptr_t)s->hold;
+
+	(void)end, (void)what;
+	rnic_add32_acqrel(&s->rounds, 1);
+	is_set(first ? &s->next : &s->armed, first ? 20000 : 200);
+}
+
+static void let_next(void)
+{
+	rnic_store32_release(&slow.next, 1);
+}
+
+static void is_armed(void)
+{
+	rnic_store32_release(&slow.armed, 1);
+}
+
+static void *let_next_later(void *arg)
+{
+	nap_ms(20);
+	let_next();
+	return arg;
+}
+
+/* Returns @p if it failed. */
+static void *unmap_page(void *p)
+{
+	return munmap(p, PAGE) ? p : NULL;
+}
+
+static pthread_t spawn(void *(*f)(void *), void *arg)
+{
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+	return t;
+}
+
+static void join(pthread_t t)
+{
+	void *ret;
+
+	assert_int_equal(pthread_join(t, &ret), 0);
+	assert_null(ret);
+}
+
+/* Maps a page at @p as soon as it is free. */
+static void take_over(char *p)
+{
+	void *got = MAP_FAILED;
+
+	for (int ms = 0; got != p && ms < 20000; ms++) {
+		got = mmap(p, PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			   -1, 0);
+		if (got != p)
+			nap_ms(1);
+	}
+	assert_ptr_equal(got, p);
+}
+
+/*
+ * The address is another mapping's before the kernel tells of the old one: the
+ * region that is registered there is not what has gone.
+ */
+static void contract_R12_not_gone_by_an_old_event(void **state)
+{
+	pthread_t first, old, later;
+	struct fid_mr *fid;
+	bool gone;
+
+	(void)state;
+	slow = (struct slow){ .l.gone = slow_gone, .hold = mck_private(PAGE) };
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = (uintptr_t)(i ? bed.p : slow.hold);
+
+		assert_int_equal(rnic_watch_get(at, PAGE), 0);
+		assert_int_equal(rnic_watch_arm(at, PAGE), 0);
+	}
+	rnic_monitor_listen(&slow.l);
+	first = spawn(unmap_page, slow.hold);
+	assert_true(is_set(&slow.rounds, 20000));
+	join(first);
+	old = spawn(unmap_page, bed.p);
+	take_over(bed.p);
+	later = spawn(let_next_later, NULL);
+	before_join = let_next;
+	after_arm = is_armed;
+	assert_int_equal(
+		fi_mr_reg(&bed.b.d->fid, bed.p, PAGE, RW, 0, 0, 0, &fid, NULL),
+		0);
+	join(old);
+	join(later);
+	rnic_monitor_wait();
+	assert_int_equal(rnic_load32_acquire(&slow.rounds), 2);
+	gone = shrimp_odp_gone((struct shrimp_mr *)fid);
+	rnic_monitor_unlisten(&slow.l);
+	assert_int_equal(fi_close(&fid->fid), 0);
+	rnic_watch_put((uintptr_t)bed.p, PAGE);
+	rnic_watch_put((uintptr_t)slow.hold, PAGE);
+	assert_false(gone);
+}
+
 /* ---- no memory ---- */
 
 /* Each allocation of an acquire fails in turn. True: there was none to fail. */
@@ -342,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ALL(contract_R12_gone_while_it_is_registered),
 		ALL(contract_R12_gone_as_it_is_watched),
+		ALL(contract_R12_not_gone_by_an_old_event),
 		IDLE(contract_R12_no_idle_key_unwatched),
 		ALL(contract_R12_no_memory_for_a_batch),
 		ALL(contract_R12_no_memory_for_a_refresh),

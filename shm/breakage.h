@@ -53,6 +53,7 @@ enum rnic_break {
 	RNIC_BREAK_window_old,	  /* windows keep their pages (W1, I5) */
 	RNIC_BREAK_frozen,	  /* misses ignore the monitor at work (R12) */
 	RNIC_BREAK_monitor_wait,  /* it waits for nobody (R12) */
+	RNIC_BREAK_monitor_settle, /* old events are for new regions (R12) */
 	RNIC_BREAK_kept_copy,	/* an unmap leaves cached copies valid (R12) */
 	RNIC_BREAK_gone_root,	/* a region keeps what was unmapped (R12) */
 	RNIC_BREAK_window_told, /* and so does a window (W1, R12) */

@@ -48,6 +48,7 @@ enum {
 	SPINS = 200,	   /* looks before the CPU is given away */
 	YIELDS = 300,	   /* looks before sleeping */
 	NAP_US = 100,	   /* a sleep between two looks */
+	SETTLES = 1000,	   /* looks whether all events are read */
 	LOOK_MS = 10,	   /* between looks whether a reader is dead */
 	FENCE_TRIES = 100, /* of a membarrier that fails */
 	FENCE_NAP_US = 10000,
@@ -696,6 +697,17 @@ void rnic_monitor_wait(void)
 	pthread_mutex_lock(&mon.lock);
 	wait_outside();
 	pthread_mutex_unlock(&mon.lock);
+}
+
+bool rnic_monitor_settle(void)
+{
+	bool quiet = rnic_watch_quiet();
+
+	for (unsigned int i = 0; !quiet && i < SETTLES; i++) {
+		pause_at(i);
+		quiet = rnic_watch_quiet();
+	}
+	return quiet;
 }
 
 /* Puts @node, whose successor is @next, at the head of list @head. */

@@ -81,6 +81,12 @@ int rnic_watch_arm(uint64_t addr, uint64_t len);
 int rnic_watch_check(uint64_t addr, uint64_t len);
 
 /*
+ * True if no change of watched memory is under way, see rnic_watch_check(): all
+ * that was unmapped before the call has been read. Any thread; a system call.
+ */
+bool rnic_watch_quiet(void);
+
+/*
  * One count less; what is counted no more is watched no more, nor what its
  * mapping has grown by. Any thread.
  */
