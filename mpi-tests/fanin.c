@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-static long calls = 4;
+static long calls = 3;
 static long largest = 1 << 20;
 
 static const struct mt_opt opts[] = {

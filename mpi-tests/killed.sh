@@ -3,13 +3,13 @@
 # Copyright (c) 2026 the shrimp authors
 #
 # killed.sh [NRANKS...]: jobs in which one rank kills itself at a random moment.
-# SHRIMP_KILL_ROUNDS jobs per number of ranks [3; 1 with SHRIMP_QUICK=1, 100
+# SHRIMP_KILL_ROUNDS jobs per number of ranks [2; 1 with SHRIMP_QUICK=1, 100
 # with SHRIMP_LONG=1], beginning with the seed SHRIMP_KILL_SEED [random].
 
 set -u
 [ $# -gt 0 ] || set -- 2 4 8
 here=$(cd "$(dirname "$0")" && pwd)
-rounds=3
+rounds=2
 [ "${SHRIMP_QUICK:-}" != 1 ] || rounds=1
 [ "${SHRIMP_LONG:-}" != 1 ] || rounds=100
 rounds=${SHRIMP_KILL_ROUNDS:-$rounds}

@@ -11,7 +11,7 @@ program=$(command -v NPopenmpi) || {
 	echo "netpipe: skipped: no NPopenmpi (Debian: netpipe-openmpi)"
 	exit 77
 }
-rounds=8
+rounds=5
 [ "${SHRIMP_QUICK:-}" != 1 ] || rounds=3
 dir=$(mktemp -d "${TMPDIR:-/tmp}/netpipe.XXXXXX") || exit 99
 trap 'rm -rf "$dir"' EXIT

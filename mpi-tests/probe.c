@@ -7,7 +7,7 @@
  */
 #include "common.h"
 
-static long rounds = 20;
+static long rounds = 14;
 
 static const struct mt_opt opts[] = {
 	{ "rounds", &rounds, "rounds of the whole list" },

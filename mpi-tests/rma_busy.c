@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-static long ms_busy = 5000;
+static long ms_busy = 3000;
 static long ms_limit = 2000;
 static long turns = 20;
 

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-static long rounds = 40;
+static long rounds = 28;
 static long nthreads = 4;
 static long part = -1;
 
