@@ -17,6 +17,7 @@
 
 enum {
 	MAX_N = 300,	    /* processes of the largest test */
+	SHORT_N = 200,	    /* and of it in a short run */
 	E13_N = 200,	    /* processes of case E13 */
 	E13_FEW = 60,	    /* and in a short run, which has the test above */
 	E13_STARTS = 1,	    /* starts of case E13 */
@@ -259,7 +260,9 @@ static void case_E13_first_contact(void **state)
 
 static void scale_first_contact(void **state)
 {
-	struct plan p = { .n = fewer(MAX_N), .delay_us = DELAY_US, .seed = 99 };
+	struct plan p = { .n = fewer(th_long() ? MAX_N : SHORT_N),
+			  .delay_us = DELAY_US,
+			  .seed = 99 };
 
 	(void)state;
 	p.reach = p.n - 1;
