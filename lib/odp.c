@@ -358,7 +358,7 @@ int shrimp_odp_watch(struct shrimp_mr *mr)
 	if (idle)
 		arm_all(x);
 	/* else an event of what was there before would be taken for its own */
-	if (!idle && !RNIC_BROKEN(monitor_settle))
+	else if (!RNIC_BROKEN(monitor_settle))
 		rnic_monitor_settle();
 	rnic_monitor_join(&d->dev, &x->w, NULL);
 	if (!idle)

@@ -699,15 +699,10 @@ void rnic_monitor_wait(void)
 	pthread_mutex_unlock(&mon.lock);
 }
 
-bool rnic_monitor_settle(void)
+void rnic_monitor_settle(void)
 {
-	bool quiet = rnic_watch_quiet();
-
-	for (unsigned int i = 0; !quiet && i < SETTLES; i++) {
+	for (unsigned int i = 0; i < SETTLES && !rnic_watch_quiet(); i++)
 		pause_at(i);
-		quiet = rnic_watch_quiet();
-	}
-	return quiet;
 }
 
 /* Puts @node, whose successor is @next, at the head of list @head. */

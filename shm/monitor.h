@@ -130,10 +130,10 @@ void rnic_monitor_put(void);
  * Waits until all that was unmapped before the call has been read, so that who
  * joins then is not told of it: the kernel gives an address to others before
  * it tells of what was there. The threads that unmap end this when they wake
- * up; it is for some 100 ms at most: others may go on to unmap. Returns true
- * if it came to that. Any thread outside a reader's section.
+ * up; it is for some 100 ms at most: others may go on to unmap. Any thread
+ * outside a reader's section.
  */
-bool rnic_monitor_settle(void);
+void rnic_monitor_settle(void);
 
 /*
  * @w, whose gone or told is set, is told of events that come from now on, when
